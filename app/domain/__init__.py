@@ -1,0 +1,1 @@
+"""The publication's own values and rules: pure, frozen, knowing nobody."""

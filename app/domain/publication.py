@@ -1,0 +1,229 @@
+"""A publication as its authors write it: folders, sheets, queries, cubes and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from app.domain.cube import Texts
+
+View = Literal["table", "chart", "map"]
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where something is written, for error messages."""
+
+    file: str
+    line: int
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class QueryDefinition:
+    """An MDX query of a sheet and how it is shown.
+
+    ``id`` is unique in its sheet; ``mdx`` may name the sheet's parameters as ``@name``.
+    ``at`` is where the MDX text starts in its file.
+    """
+
+    id: str
+    title: Texts
+    mdx: str
+    view: View
+    at: Position
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A choice that a visitor makes: ``@name`` in the sheet's queries stands for one member of ``set``."""
+
+    name: str
+    title: Texts
+    cube: str
+    set: str
+    at: Position
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A page of the publication; ``id`` is its path, as in ``income/region-sex-age``."""
+
+    id: str
+    title: Texts
+    notes: Texts
+    queries: tuple[QueryDefinition, ...]
+    parameters: tuple[Parameter, ...]
+    at: Position
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of the publication's tree; ``id`` is its path, ``""`` for the root."""
+
+    id: str
+    title: Texts
+    notes: Texts
+    folders: tuple[Folder, ...]
+    sheets: tuple[Sheet, ...]
+
+    def walk(self) -> Iterator[Sheet]:
+        """Every sheet below, in order."""
+        yield from self.sheets
+        for folder in self.folders:
+            yield from folder.walk()
+
+
+@dataclass(frozen=True)
+class LevelDefinition:
+    """Level: key column, caption column by language, column to order by, property columns."""
+
+    name: str
+    captions: Texts
+    key: str
+    caption_columns: Mapping[str, str]
+    order: str | None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HierarchyDefinition:
+    """``all_captions`` None means that the hierarchy has no All member."""
+
+    name: str
+    captions: Texts
+    all_captions: Texts | None
+    levels: tuple[LevelDefinition, ...]
+    default_member: str | None = None
+    time: bool = False
+
+
+@dataclass(frozen=True)
+class DimensionDefinition:
+    """A dimension on columns of the facts, or of ``table`` joined by ``table_key`` = facts' ``fact_key``."""
+
+    name: str
+    captions: Texts
+    hierarchies: tuple[HierarchyDefinition, ...]
+    table: str | None = None
+    table_key: str | None = None
+    fact_key: str | None = None
+
+
+@dataclass(frozen=True)
+class MeasureDefinition:
+    name: str
+    captions: Texts
+    aggregator: str
+    column: str | None
+    unit: Texts
+    format: str
+    decimals: int
+    nonnegative: bool
+
+
+@dataclass(frozen=True)
+class CalculatedDefinition:
+    """A calculated member that the cube offers to every query; ``hierarchy`` e.g. ``[Measures]``."""
+
+    hierarchy: str
+    name: str
+    captions: Texts
+    formula: str
+    format: str | None
+    decimals: int | None
+    unit: Texts
+    at: Position
+
+
+@dataclass(frozen=True)
+class FactsDefinition:
+    """Facts from a Parquet or CSV file (absolute path), or from ``sql`` at a SQLAlchemy ``url``.
+
+    ``respondent`` is the column that tells contributors apart (None: each row is one), ``holding`` the
+    owner that units are counted under, ``weight`` the sampling weight, ``request`` a truthy mark of a
+    contributor that asked for confidentiality.
+    """
+
+    file: str | None
+    url: str | None
+    sql: str | None
+    respondent: str | None
+    holding: str | None
+    weight: str | None
+    request: str | None
+
+
+@dataclass(frozen=True)
+class CubeDefinition:
+    name: str
+    captions: Texts
+    facts: FactsDefinition
+    dimensions: tuple[DimensionDefinition, ...]
+    measures: tuple[MeasureDefinition, ...]
+    calculated: tuple[CalculatedDefinition, ...]
+    at: Position
+
+
+@dataclass(frozen=True)
+class RuleDefinition:
+    """A rule by the field's name (``threshold``, ``dominance``, ``p-percent``, ``request``, ``zero``)."""
+
+    name: str
+    parameters: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class MeasureProtection:
+    """How one measure of one cube is protected.
+
+    ``associated_with`` names the protecting measure whose hidden cells are hidden here too.
+    ``weight`` is the information loss of hiding a cell: ``value``, ``unit`` or ``log`` of the value.
+    """
+
+    cube: str
+    measure: str
+    rules: tuple[RuleDefinition, ...]
+    associated_with: str | None
+    weight: str
+
+
+@dataclass(frozen=True)
+class CellDecision:
+    """A manual decision on one cell: ``hide`` (with a protection level in %), ``show`` or ``waive``."""
+
+    cube: str
+    measure: str
+    members: tuple[str, ...]
+    decision: Literal["hide", "show", "waive"]
+    percent: float
+    reason: str
+    at: Position
+
+
+@dataclass(frozen=True)
+class Confidentiality:
+    measures: tuple[MeasureProtection, ...]
+    decisions: tuple[CellDecision, ...]
+    hide_zeros: bool
+    insiders: bool
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Everything that the authors wrote, checked; ``digest`` is a hash over all of it."""
+
+    folder: str
+    title: Texts
+    description: Texts
+    publisher: Texts
+    languages: tuple[str, ...]
+    cubes: tuple[CubeDefinition, ...]
+    root: Folder
+    confidentiality: Confidentiality
+    digest: str
+
+    def sheets(self) -> Iterator[Sheet]:
+        return self.root.walk()
