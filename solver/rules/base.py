@@ -1,0 +1,60 @@
+"""What every sensitivity rule is: a frozen value that is applied to profiles and gives hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from solver.errors import InputError
+from solver.rules.profiles import TIE, Bools, Floats, Profiles
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Cells hit by one rule and the protection levels that it asks for there (zero elsewhere)."""
+
+    hit: Bools
+    lpl: Floats
+    upl: Floats
+    spl: Floats
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A sensitivity rule."""
+
+    @property
+    def name(self) -> str:
+        """How the reason is written, such as ``freq<3`` or ``(1,85)``."""
+
+    @property
+    def flag(self) -> str:
+        """One-letter reason of Eurostat transmissions: A few units, B one dominates, C several dominate,
+        F p%-rule, R request, M manual, Z zero."""
+
+    @property
+    def depth(self) -> int:
+        """How many of the largest contributions the rule looks at."""
+
+    def apply(self, profiles: Profiles) -> Hits:
+        """Find the cells that the rule hits."""
+
+
+def exceeds(left: Floats, right: Floats) -> Bools:
+    """Strictly greater, elementwise, with a tie where the difference is only rounding of a sum."""
+    result: Bools = left > right + TIE * abs(right)
+    return result
+
+
+def percentage(name: str, value: float, at_most: float = float("inf")) -> float:
+    """The value, if it is a percentage in (0, at_most].
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if not 0 < value <= at_most or value == float("inf"):
+        limit = "" if at_most == float("inf") else f" and at most {at_most:g}"
+        raise InputError(f"{name} is {value!r}.", remedy=f"Give a percentage above 0{limit}.")
+    return float(value)
