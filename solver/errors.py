@@ -1,0 +1,112 @@
+"""The errors of the package, split by who can mend them.
+
+SolverError
+├── InputError               whoever wrote the input
+├── InfeasibleError          whoever set the rules: no pattern can protect these cells
+│   └── UnreachableLevelError    the levels ask for more than the external bounds allow
+└── InternalError            us
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class SolverError(Exception):
+    """Anything the package refuses or fails to do."""
+
+
+class InputError(SolverError):
+    """The input is wrong; says where, why and what to do.
+
+    Parameters
+    ----------
+    cause
+        What is wrong.
+    remedy
+        What the author of the input can do.
+    file, line, cell
+        Where, as far as known; lines count from 1.
+    """
+
+    def __init__(
+        self,
+        cause: str,
+        remedy: str = "",
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        cell: str | None = None,
+    ) -> None:
+        self.cause, self.remedy, self.file, self.line, self.cell = cause, remedy, file, line, cell
+        place = ":".join(str(part) for part in (file, line) if part is not None)
+        where = ", ".join(part for part in (place, f"cell {cell}" if cell is not None else "") if part)
+        text = f"{where}: {cause}" if where else cause
+        super().__init__(f"{text} {remedy}".strip())
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One requirement that no allowed pattern can meet.
+
+    Attributes
+    ----------
+    cell
+        Name of the cell that cannot be protected.
+    attacker
+        "outsider" or the name of the insider.
+    interval
+        What the attacker learns when everything that may be hidden is hidden.
+    required
+        Lowest and highest value that must stay possible.
+    required_width
+        Width that the interval must have.
+    relations
+        Indices of the relations whose sum proves the interval.
+    shown
+        Names of the cells that must be shown and stand in the way.
+    frozen
+        Names of the cells whose bounds leave no room and stand in the way.
+    """
+
+    cell: str
+    attacker: str
+    interval: tuple[float, float]
+    required: tuple[float, float]
+    required_width: float
+    relations: tuple[int, ...] = ()
+    shown: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [
+            f"cell {self.cell} ({self.attacker}) stays within"
+            f" [{self.interval[0]:.15g}, {self.interval[1]:.15g}] and must reach [{self.required[0]:.15g}, {self.required[1]:.15g}]"
+        ]
+        if self.required_width:
+            parts.append(f"with width {self.required_width:.15g}")
+        if self.relations:
+            parts.append("by relations " + ", ".join(str(r) for r in self.relations))
+        if self.shown:
+            parts.append("must-show cells in the way: " + ", ".join(self.shown))
+        if self.frozen:
+            parts.append("cells without room in the way: " + ", ".join(self.frozen))
+        return "; ".join(parts)
+
+
+class InfeasibleError(SolverError):
+    """No allowed pattern protects every cell; proven, with what stands in the way."""
+
+    def __init__(self, obstacles: tuple[Obstacle, ...], remedy: str = "") -> None:
+        self.obstacles = obstacles
+        shown = "\n".join(f"- {obstacle}" for obstacle in obstacles[:20])
+        more = f"\n… and {len(obstacles) - 20} more" if len(obstacles) > 20 else ""
+        super().__init__(f"no suppression pattern is safe:\n{shown}{more}\n{remedy}".strip())
+
+
+class UnreachableLevelError(InfeasibleError):
+    """Protection levels that the external bounds of the cell itself rule out."""
+
+
+class InternalError(SolverError):
+    """A guarantee of the package does not hold: a fault of ours, never of the input."""

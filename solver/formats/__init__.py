@@ -1,0 +1,1 @@
+"""Readers and writers of files that statisticians have; one format, one module."""

@@ -1,0 +1,365 @@
+"""The cell suppression problem as arrays that check themselves at birth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from solver.errors import InputError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Status(IntEnum):
+    """What may happen to a cell."""
+
+    SENSITIVE = 0  # hidden, must be protected
+    FREE = 1  # may be hidden at the cost of its weight
+    SHOWN = 2  # must be shown
+    HIDDEN = 3  # hidden beforehand, costs nothing
+    VIRTUAL = 4  # never shown, costs nothing: a union, difference or remainder
+
+    @property
+    def code(self) -> str:
+        """The letter of JJ files and case files."""
+        return "uszxv"[self.value]
+
+    @classmethod
+    def from_code(cls, code: str) -> Status:
+        """The status written as one letter; ValueError if there is none."""
+        if len(code) != 1 or code not in "uszxv":
+            raise ValueError(code)
+        return cls("uszxv".index(code))
+
+
+@dataclass(frozen=True, eq=False)
+class Insider:
+    """An attacker who knows the values of some cells.
+
+    Attributes
+    ----------
+    name
+        Who it is.
+    known : int64[k]
+        Cells whose values it knows.
+    targets : int64[t]
+        Cells that must stay protected against it.
+    lpl, upl, spl : float64[t]
+        Protection levels of the targets against this attacker.
+    """
+
+    name: str
+    known: IntArray
+    targets: IntArray
+    lpl: FloatArray
+    upl: FloatArray
+    spl: FloatArray
+
+    def __post_init__(self) -> None:
+        for key in ("known", "targets"):
+            object.__setattr__(self, key, _frozen(getattr(self, key), np.int64))
+        for key in ("lpl", "upl", "spl"):
+            levels = _frozen(getattr(self, key), np.float64)
+            object.__setattr__(self, key, levels)
+            if levels.shape != self.targets.shape or not (np.isfinite(levels) & (levels >= 0)).all():
+                raise InputError(f"insider {self.name}: {key} must be one finite number ≥ 0 per target.")
+        both = np.intersect1d(self.known, self.targets)
+        if len(both):
+            raise InputError(
+                f"insider {self.name} knows cell {both[0]}, which is to be protected against it.",
+                "Drop it from the targets.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A cell suppression problem: cells, relations M y = rhs, and what an attacker knows.
+
+    Attributes
+    ----------
+    value, weight : float64[n]
+        True values, and what it costs to hide each cell (≥ 0).
+    lower_bound, upper_bound : float64[n]
+        External bounds as values, ±inf allowed.
+    lpl, upl, spl : float64[n]
+        Lower, upper and sliding protection levels.
+    status : int8[n]
+        See :class:`Status`.
+    indptr, indices, coefs, rhs
+        The relations in compressed rows: int64[m+1], int64[nnz], float64[nnz], float64[m].
+    names
+        One per cell; None: the cell numbers.
+    insiders
+        Attackers who know more than the outsider.
+    decimals
+        Exact decimal text of each value where the source has one; None: the shortest
+        decimal that rounds to the double.
+    tolerance
+        How far a relation may miss its right-hand side (absolute). Zero accepts only what is
+        exact in decimals or within the rounding of a double-precision sum.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, a number is not finite, a value lies outside its bounds, a level or weight
+        is negative, or a relation does not add up (the text lists the exact differences).
+    """
+
+    value: FloatArray
+    weight: FloatArray
+    lower_bound: FloatArray
+    upper_bound: FloatArray
+    lpl: FloatArray
+    upl: FloatArray
+    spl: FloatArray
+    status: NDArray[np.int8]
+    indptr: IntArray
+    indices: IntArray
+    coefs: FloatArray
+    rhs: FloatArray
+    names: tuple[str, ...] | None = None
+    insiders: tuple[Insider, ...] = ()
+    decimals: tuple[str, ...] | None = field(default=None, repr=False)
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key in ("value", "weight", "lower_bound", "upper_bound", "lpl", "upl", "spl", "coefs", "rhs"):
+            object.__setattr__(self, key, _frozen(getattr(self, key), np.float64))
+        for key in ("indptr", "indices"):
+            object.__setattr__(self, key, _frozen(getattr(self, key), np.int64))
+        object.__setattr__(self, "status", _frozen(self.status, np.int8))
+        object.__setattr__(self, "insiders", tuple(self.insiders))
+        self._check_shapes()
+        self._check_numbers()
+        self._check_insiders()
+        self._check_additivity()
+
+    # ------------------------------------------------------------------ doors
+
+    @classmethod
+    def from_arrays(
+        cls,
+        value: ArrayLike,
+        relations: sparse.spmatrix | sparse.sparray | ArrayLike,
+        *,
+        status: ArrayLike,
+        weight: ArrayLike | None = None,
+        lower_bound: ArrayLike | None = None,
+        upper_bound: ArrayLike | None = None,
+        lpl: ArrayLike | None = None,
+        upl: ArrayLike | None = None,
+        spl: ArrayLike | None = None,
+        rhs: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        insiders: Sequence[Insider] = (),
+        tolerance: float = 0.0,
+    ) -> Instance:
+        """Build from arrays and a matrix (dense or scipy sparse, m × n).
+
+        Defaults: weight |value| at least 1, bounds [0, inf) (or (-inf, inf) for negative values),
+        levels 0, right-hand side 0. `status` takes numbers or letters.
+        """
+        a = np.asarray(value, dtype=np.float64)
+        n = len(a)
+        matrix = sparse.csr_array(relations) if np.ndim(relations) else sparse.csr_array((0, n))
+        matrix.sum_duplicates()
+        zeros = np.zeros(n)
+        codes = np.asarray(status)
+        if codes.dtype.kind in "US":
+            codes = np.array([int(Status.from_code(str(code))) for code in codes], dtype=np.int8)
+        return cls(
+            value=a,
+            weight=np.maximum(np.abs(a), 1.0) if weight is None else np.asarray(weight, dtype=np.float64),
+            lower_bound=np.where(a < 0, -np.inf, 0.0) if lower_bound is None else _floats(lower_bound, n),
+            upper_bound=np.full(n, np.inf) if upper_bound is None else _floats(upper_bound, n),
+            lpl=zeros if lpl is None else _floats(lpl, n),
+            upl=zeros if upl is None else _floats(upl, n),
+            spl=zeros if spl is None else _floats(spl, n),
+            status=codes.astype(np.int8),
+            indptr=matrix.indptr,
+            indices=matrix.indices,
+            coefs=matrix.data,
+            rhs=np.zeros(matrix.shape[0]) if rhs is None else np.asarray(rhs, dtype=np.float64),
+            names=None if names is None else tuple(names),
+            insiders=tuple(insiders),
+            tolerance=tolerance,
+        )
+
+    @classmethod
+    def from_jj(cls, path: str | Path) -> Instance:
+        """Read a JJ/CSPLib file, gzipped or not (:mod:`solver.formats.jj`)."""
+        from solver.formats.jj import read_jj
+
+        return read_jj(path)
+
+    @classmethod
+    def from_case(cls, source: str | Path | Mapping[str, Any]) -> Instance:
+        """Read a case of JSON cells and equations (:mod:`solver.formats.case`)."""
+        from solver.formats.case import read_case
+
+        return read_case(source)
+
+    # ------------------------------------------------------------- properties
+
+    @property
+    def n(self) -> int:
+        """Number of cells."""
+        return len(self.value)
+
+    @property
+    def m(self) -> int:
+        """Number of relations."""
+        return len(self.rhs)
+
+    @property
+    def matrix(self) -> sparse.csr_array:
+        """The relations as a scipy matrix (m × n)."""
+        parts = (self.coefs.copy(), self.indices.copy(), self.indptr.copy())
+        return sparse.csr_array(parts, shape=(self.m, self.n))
+
+    @property
+    def always_hidden(self) -> BoolArray:
+        """Cells hidden in every pattern: sensitive, hidden beforehand, virtual."""
+        return ~np.isin(self.status, (Status.FREE, Status.SHOWN))
+
+    @property
+    def may_hide(self) -> BoolArray:
+        """Cells that some pattern hides."""
+        return self.status != Status.SHOWN
+
+    @property
+    def protected(self) -> IntArray:
+        """Cells with a level to keep against the outsider (int64[p])."""
+        levels = np.maximum(np.maximum(self.lpl, self.upl), self.spl)
+        return np.flatnonzero(self.always_hidden & (levels > 0))
+
+    def name(self, cell: int) -> str:
+        """The cell's name, or its number."""
+        return str(int(cell)) if self.names is None else self.names[cell]
+
+    def index(self, name: str) -> int:
+        """The number of the cell of that name; InputError if there is none."""
+        try:
+            return int(name) if self.names is None else self.names.index(name)
+        except ValueError:
+            raise InputError(f"there is no cell named {name}.", "Use a name of the input.") from None
+
+    def exact(self, cell: int) -> Fraction:
+        """The value as the source's decimals give it."""
+        if self.decimals is not None:
+            return Fraction(self.decimals[cell])
+        return Fraction(repr(float(self.value[cell])))
+
+    def cost(self, hidden: BoolArray) -> float:
+        """Total weight of the secondaries (FREE cells hidden)."""
+        secondary = hidden & (self.status == Status.FREE)
+        return float(np.sort(self.weight[secondary]).sum())
+
+    def replace(self, **changes: Any) -> Instance:
+        """A checked copy with some fields changed."""
+        return replace(self, **changes)
+
+    # ----------------------------------------------------------------- checks
+
+    def _check_shapes(self) -> None:
+        n, m = self.value.size, self.rhs.size
+        for key in ("value", "weight", "lower_bound", "upper_bound", "lpl", "upl", "spl", "status"):
+            if getattr(self, key).shape != (n,):
+                raise InputError(f"{key} has shape {getattr(self, key).shape}, expected ({n},).")
+        pointers = self.indptr
+        if pointers.shape != (m + 1,) or pointers[0] != 0 or (np.diff(pointers) < 0).any():
+            raise InputError(f"indptr must hold {m + 1} rising offsets from 0.")
+        if self.indices.shape != self.coefs.shape or pointers[-1] != self.indices.size:
+            raise InputError("indices and coefs must both have indptr[-1] entries.")
+        if self.indices.size and not (self.indices.min() >= 0 and self.indices.max() < n):
+            raise InputError(f"a relation names a cell outside 0…{n - 1}.")
+        rows = np.repeat(np.arange(m), np.diff(pointers))
+        if np.unique(rows * max(n, 1) + self.indices).size != self.indices.size:
+            raise InputError("a relation names the same cell twice.", "Add up its coefficients.")
+        for key in ("names", "decimals"):
+            listed = getattr(self, key)
+            if listed is not None and len(listed) != n:
+                raise InputError(f"{key} has {len(listed)} entries for {n} cells.")
+        if self.names is not None and len(set(self.names)) != n:
+            raise InputError("cell names must differ.")
+
+    def _check_numbers(self) -> None:
+        if not np.isin(self.status, [int(s) for s in Status]).all():
+            raise InputError("status must be one of 0…4 (u, s, z, x, v).")
+        tests = {
+            "value is not finite": ~np.isfinite(self.value),
+            "weight is not a finite number ≥ 0": ~(np.isfinite(self.weight) & (self.weight >= 0)),
+            "lower_bound is above the value": ~(self.lower_bound <= self.value),
+            "upper_bound is below the value": ~(self.value <= self.upper_bound),
+        }
+        for key in ("lpl", "upl", "spl"):
+            levels = getattr(self, key)
+            tests[f"{key} is not a finite number ≥ 0"] = ~(np.isfinite(levels) & (levels >= 0))
+        for cause, wrong in tests.items():
+            if wrong.any():
+                cells = np.flatnonzero(wrong)
+                more = f" (and {len(cells) - 1} more cells)" if len(cells) > 1 else ""
+                raise InputError(f"{cause}{more}.", cell=self.name(int(cells[0])))
+        if not (np.isfinite(self.coefs).all() and np.isfinite(self.rhs).all()):
+            raise InputError("coefficients and right-hand sides must be finite.")
+
+    def _check_insiders(self) -> None:
+        for insider in self.insiders:
+            for cells in (insider.known, insider.targets):
+                if cells.size and not (cells.min() >= 0 and cells.max() < self.n):
+                    raise InputError(f"insider {insider.name} names a cell outside 0…{self.n - 1}.")
+            wrong = insider.targets[~self.always_hidden[insider.targets]]
+            if wrong.size:
+                raise InputError(
+                    f"insider {insider.name} has a target that is not hidden in every pattern.",
+                    "Give it status u, x or v.",
+                    cell=self.name(int(wrong[0])),
+                )
+
+    def _check_additivity(self) -> None:
+        rows = np.repeat(np.arange(self.m), np.diff(self.indptr))
+        products = self.coefs * self.value[self.indices]
+        miss = np.abs(np.bincount(rows, products, self.m) - self.rhs)
+        scale = np.bincount(rows, np.abs(products), self.m) + np.abs(self.rhs)
+        terms = np.diff(self.indptr) + 4.0
+        suspects = np.flatnonzero(miss > terms * np.finfo(np.float64).eps * scale + self.tolerance)
+        found = [(int(r), self._exact_miss(int(r))) for r in suspects]
+        wrong = [(r, gap) for r, gap in found if abs(gap) > Fraction(repr(self.tolerance))]
+        if wrong:
+            listed = "; ".join(f"relation {r}: {_decimal(gap)}" for r, gap in wrong[:50])
+            more = f"; and {len(wrong) - 50} more" if len(wrong) > 50 else ""
+            raise InputError(
+                f"{len(wrong)} of {self.m} relations do not add up. Differences: {listed}{more}.",
+                "Correct the values or allow a tolerance.",
+            )
+
+    def _exact_miss(self, relation: int) -> Fraction:
+        part = slice(self.indptr[relation], self.indptr[relation + 1])
+        terms = zip(self.indices[part], self.coefs[part], strict=True)
+        total = sum((Fraction(repr(float(c))) * self.exact(int(i)) for i, c in terms), Fraction(0))
+        return total - Fraction(repr(float(self.rhs[relation])))
+
+
+def _frozen(array: ArrayLike, dtype: Any) -> Any:
+    result = np.array(array, dtype=dtype)
+    result.setflags(write=False)
+    return result
+
+
+def _floats(array: ArrayLike, n: int) -> FloatArray:
+    return np.broadcast_to(np.asarray(array, dtype=np.float64), (n,))
+
+
+def _decimal(number: Fraction) -> str:
+    return format((Decimal(number.numerator) / Decimal(number.denominator)).normalize(), "f")

@@ -1,0 +1,343 @@
+"""Linear and mixed-integer programs: the only module that imports HiGHS.
+
+A :class:`LinearProgram` keeps its basis between solves, so that a change of objective, bounds or
+rows costs a few simplex pivots. :func:`bound_cells` uses that for interval problems.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.errors import InternalError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LpStatus = Literal["optimal", "infeasible", "unbounded", "limit"]
+
+_STATUS: dict[Any, LpStatus] = {
+    highspy.HighsModelStatus.kOptimal: "optimal",
+    highspy.HighsModelStatus.kInfeasible: "infeasible",
+    highspy.HighsModelStatus.kUnbounded: "unbounded",
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: "unbounded",
+    highspy.HighsModelStatus.kModelEmpty: "optimal",
+    highspy.HighsModelStatus.kTimeLimit: "limit",
+    highspy.HighsModelStatus.kIterationLimit: "limit",
+    highspy.HighsModelStatus.kSolutionLimit: "limit",
+    highspy.HighsModelStatus.kInterrupt: "limit",
+    highspy.HighsModelStatus.kObjectiveBound: "limit",
+    highspy.HighsModelStatus.kObjectiveTarget: "limit",
+}
+
+_ERROR = highspy.HighsStatus.kError
+_INFINITY = highspy.kHighsInf
+
+
+@dataclass(frozen=True, eq=False)
+class LpResult:
+    """Outcome of one solve.
+
+    Attributes
+    ----------
+    status
+        "optimal", "infeasible", "unbounded" or "limit".
+    objective
+        Of the primal point; nan if there is none.
+    bound
+        Proven bound on the objective (equals it for an optimal LP).
+    primal, reduced_costs : float64[columns]
+    row_duals : float64[rows]
+        Empty if there is no such solution (duals of a mixed-integer program).
+    """
+
+    status: LpStatus
+    objective: float
+    bound: float
+    primal: FloatArray
+    row_duals: FloatArray
+    reduced_costs: FloatArray
+
+
+_NONE = np.empty(0)
+
+
+class LinearProgram:
+    """Minimise cost·x subject to lower ≤ x ≤ upper and row_lower ≤ A x ≤ row_upper.
+
+    Parameters
+    ----------
+    cost, lower, upper : float64[columns]
+    indptr, indices, coefs
+        A in compressed rows.
+    row_lower, row_upper : float64[rows]
+    integral : bool[columns], optional
+        Columns that must be integer.
+    primal_simplex
+        Use the primal simplex: right after a change of objective, as the old basis stays
+        feasible. The default, dual, is right after a change of bounds or rows.
+    presolve
+        Let HiGHS presolve; pays for a problem solved once.
+    """
+
+    def __init__(
+        self,
+        cost: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        indptr: IntArray,
+        indices: IntArray,
+        coefs: FloatArray,
+        row_lower: FloatArray,
+        row_upper: FloatArray,
+        *,
+        integral: NDArray[np.bool_] | None = None,
+        primal_simplex: bool = False,
+        presolve: bool = False,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(cost), len(row_lower)
+        model.col_cost_ = np.asarray(cost, dtype=np.float64)
+        model.col_lower_ = np.asarray(lower, dtype=np.float64)
+        model.col_upper_ = np.asarray(upper, dtype=np.float64)
+        model.row_lower_ = np.asarray(row_lower, dtype=np.float64)
+        model.row_upper_ = np.asarray(row_upper, dtype=np.float64)
+        matrix = model.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kRowwise
+        matrix.start_ = np.asarray(indptr, dtype=np.int32)
+        matrix.index_ = np.asarray(indices, dtype=np.int32)
+        matrix.value_ = np.asarray(coefs, dtype=np.float64)
+        if integral is not None:
+            kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+            model.integrality_ = [kinds[int(flag)] for flag in integral]
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", threads)
+        highs.setOptionValue("random_seed", seed)
+        highs.setOptionValue("presolve", "on" if presolve else "off")
+        if integral is None:
+            highs.setOptionValue("solver", "simplex")
+            highs.setOptionValue("simplex_strategy", 4 if primal_simplex else 1)
+        self._integral = integral is not None
+        self._highs = highs
+        self._check(highs.passModel(model), "model")
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return int(self._highs.getNumCol())
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self._highs.getNumRow())
+
+    def set_primal_simplex(self, primal: bool) -> None:
+        """Choose the simplex for the next solves."""
+        self._highs.setOptionValue("simplex_strategy", 4 if primal else 1)
+
+    def set_costs(self, columns: IntArray, costs: FloatArray) -> None:
+        """Change some objective coefficients."""
+        self._highs.changeColsCost(
+            len(columns), np.asarray(columns, dtype=np.int32), np.asarray(costs, dtype=np.float64)
+        )
+
+    def set_bounds(self, columns: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+        """Change the bounds of some columns."""
+        self._highs.changeColsBounds(
+            len(columns),
+            np.asarray(columns, dtype=np.int32),
+            np.asarray(lower, dtype=np.float64),
+            np.asarray(upper, dtype=np.float64),
+        )
+
+    def set_row_bounds(self, rows: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+        """Change the sides of some rows."""
+        self._highs.changeRowsBounds(
+            len(rows),
+            np.asarray(rows, dtype=np.int32),
+            np.asarray(lower, dtype=np.float64),
+            np.asarray(upper, dtype=np.float64),
+        )
+
+    def add_rows(
+        self, indptr: IntArray, indices: IntArray, coefs: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> None:
+        """Append rows given in compressed form (indptr has one entry more than rows)."""
+        count = len(indptr) - 1
+        self._check(
+            self._highs.addRows(
+                count,
+                np.asarray(lower, dtype=np.float64),
+                np.asarray(upper, dtype=np.float64),
+                len(indices),
+                np.asarray(indptr[:-1], dtype=np.int32),
+                np.asarray(indices, dtype=np.int32),
+                np.asarray(coefs, dtype=np.float64),
+            ),
+            "rows",
+        )
+
+    def delete_rows(self, rows: IntArray) -> None:
+        """Remove the rows of these numbers; the others keep their order."""
+        self._check(self._highs.deleteRows(len(rows), np.asarray(rows, dtype=np.int32)), "rows")
+
+    def start_at(self, primal: FloatArray) -> None:
+        """Offer a point (an incumbent of a mixed-integer program)."""
+        solution = highspy.HighsSolution()
+        solution.col_value = list(map(float, primal))
+        self._highs.setSolution(solution)
+
+    def basis(self) -> Any:
+        """The current basis, opaque; give it to :meth:`set_basis`."""
+        basis = highspy.HighsBasis()
+        current = self._highs.getBasis()
+        basis.col_status, basis.row_status = current.col_status, current.row_status
+        basis.valid, basis.alien = True, False
+        return basis
+
+    def set_basis(self, basis: Any) -> None:
+        """Start the next solve from a basis of :meth:`basis` (same columns and rows)."""
+        self._highs.setBasis(basis)
+
+    def solve(
+        self,
+        *,
+        seconds: float | None = None,
+        iterations: int | None = None,
+        nodes: int | None = None,
+        gap: float | None = None,
+        cutoff: float | None = None,
+    ) -> LpResult:
+        """Solve from the current basis.
+
+        Parameters
+        ----------
+        seconds, iterations, nodes
+            Limits of this solve: wall clock, simplex iterations, branch-and-bound nodes.
+        gap
+            Relative gap at which a mixed-integer program stops.
+        cutoff
+            Stop once the objective is proven to exceed this (dual simplex, status "limit").
+        """
+        highs = self._highs
+        if seconds is not None:
+            highs.setOptionValue("time_limit", highs.getRunTime() + max(seconds, 0.0))
+        if iterations is not None:
+            highs.setOptionValue("simplex_iteration_limit", iterations)
+        if nodes is not None:
+            highs.setOptionValue("mip_max_nodes", nodes)
+        if gap is not None:
+            highs.setOptionValue("mip_rel_gap", gap)
+        if cutoff is not None:
+            highs.setOptionValue("objective_bound", cutoff)
+        code = highs.run()
+        status = _STATUS.get(highs.getModelStatus())
+        if status is None or code == _ERROR:
+            highs.clearSolver()
+            code = highs.run()
+            status = _STATUS.get(highs.getModelStatus())
+        if status is None or code == _ERROR:
+            raise InternalError(f"HiGHS stopped with {highs.modelStatusToString(highs.getModelStatus())}")
+        return self._result(status)
+
+    def _result(self, status: LpStatus) -> LpResult:
+        info, solution = self._highs.getInfo(), self._highs.getSolution()
+        primal = np.array(solution.col_value) if solution.value_valid else _NONE
+        objective = float(info.objective_function_value) if solution.value_valid else float("nan")
+        if self._integral:
+            return LpResult(status, objective, float(info.mip_dual_bound), primal, _NONE, _NONE)
+        duals = solution.dual_valid
+        return LpResult(
+            status,
+            objective,
+            objective,
+            primal,
+            np.array(solution.row_dual) if duals else _NONE,
+            np.array(solution.col_dual) if duals else _NONE,
+        )
+
+    @staticmethod
+    def _check(code: Any, what: str) -> None:
+        if code == _ERROR:
+            raise InternalError(f"HiGHS refused the {what} of a linear program")
+
+
+def bound_cells(
+    lower: FloatArray,
+    upper: FloatArray,
+    indptr: IntArray,
+    indices: IntArray,
+    coefs: FloatArray,
+    row_lower: FloatArray,
+    row_upper: FloatArray,
+    cells: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The interval of each cell over lower ≤ y ≤ upper, row_lower ≤ M y ≤ row_upper.
+
+    Parameters
+    ----------
+    lower, upper : float64[n]
+        Bounds, ±inf allowed; equal for a known value.
+    indptr, indices, coefs, row_lower, row_upper
+        The relation system in compressed rows; equal sides make an equation.
+    cells : int64[k]
+        Cells whose interval is wanted.
+
+    Returns
+    -------
+    lower, upper : float64[k]
+        ±inf where unbounded.
+
+    Raises
+    ------
+    InternalError
+        The system has no solution.
+
+    Notes
+    -----
+    One warm primal simplex: all problems share the feasible region, and a point met on the way
+    that touches a cell's own bound settles that side of it.
+    """
+    program = LinearProgram(
+        np.zeros(len(lower)),
+        np.where(np.isfinite(lower), lower, -_INFINITY),
+        np.where(np.isfinite(upper), upper, _INFINITY),
+        indptr,
+        indices,
+        coefs,
+        row_lower,
+        row_upper,
+        primal_simplex=True,
+    )
+    cells = np.asarray(cells, dtype=np.int64)
+    found = (np.full(len(cells), np.inf), np.full(len(cells), -np.inf))
+    settled = (lower[cells] == upper[cells], lower[cells] == upper[cells])
+    found[0][settled[0]], found[1][settled[1]] = lower[cells][settled[0]], upper[cells][settled[1]]
+    scale = np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0))[cells])
+    for side, sign in ((0, 1.0), (1, -1.0)):
+        limit = lower[cells] if side == 0 else upper[cells]
+        for k in range(len(cells)):
+            if settled[side][k]:
+                continue
+            target = cells[k : k + 1]
+            program.set_costs(target, np.array([sign]))
+            result = program.solve()
+            if result.status == "infeasible" or result.status == "limit":
+                raise InternalError("the relation system of an interval problem has no solution")
+            program.set_costs(target, np.zeros(1))
+            settled[side][k] = True
+            if result.status == "unbounded":
+                found[side][k] = -sign * np.inf
+                continue
+            found[side][k] = result.primal[cells[k]]
+            touch = np.abs(result.primal[cells] - limit) <= 1e-9 * scale
+            found[side][touch & ~settled[side]] = limit[touch & ~settled[side]]
+            settled[side][touch] = True
+    return found
