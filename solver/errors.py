@@ -9,6 +9,7 @@ SolverError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -43,6 +44,20 @@ class InputError(SolverError):
         where = ", ".join(part for part in (place, f"cell {cell}" if cell is not None else "") if part)
         text = f"{where}: {cause}" if where else cause
         super().__init__(f"{text} {remedy}".strip())
+
+
+class MultipleInputError(InputError):
+    """Several mistakes of one input, told in one go.
+
+    Parameters
+    ----------
+    problems
+        The single mistakes, at least one, in the order of the input.
+    """
+
+    def __init__(self, problems: Sequence[InputError]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 @dataclass(frozen=True)
