@@ -1,0 +1,90 @@
+"""Connections: SQLite in WAL mode or PostgreSQL, and migrations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.util.exc import CommandError
+
+from app.domain.errors import OperatorError, UserError
+
+BUSY_SECONDS = 30
+
+
+def connect(url: str) -> sa.Engine:
+    """An engine for a SQLAlchemy URL (``sqlite:///file`` or ``postgresql://…``).
+
+    Raises
+    ------
+    UserError
+        If the URL can't be read or names another kind of database.
+    OperatorError
+        If the folder of an SQLite file can't be made.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise UserError(
+            "The database URL can't be read. Write it as sqlite:///file or postgresql://user@host/name."
+        ) from None
+    kind = parsed.get_backend_name()
+    if kind == "postgresql":
+        return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    if kind != "sqlite":
+        raise UserError(f"Databases of kind {kind} aren't supported. Use sqlite or postgresql.")
+    if parsed.database and parsed.database != ":memory:":
+        folder = Path(parsed.database).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OperatorError(f"Folder {folder} can't be made: {error.strerror}.") from error
+    engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        # The driver's own transactions leave schema changes out; ours begin below.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def alembic_config(connection: sa.Connection) -> Config:
+    """Alembic's settings for the migrations of this package over an open connection."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.attributes["connection"] = connection
+    return config
+
+
+def migrate(engine: sa.Engine, revision: str = "head") -> None:
+    """Bring the tables to a revision, up or down (``base`` drops them).
+
+    Raises
+    ------
+    OperatorError
+        If the database can't be reached or written, or is of a newer version than this program.
+    """
+    try:
+        with engine.begin() as connection:
+            config = alembic_config(connection)
+            if revision == "base":
+                command.downgrade(config, revision)
+            else:
+                command.upgrade(config, revision)
+    except sa.exc.SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+        raise OperatorError(f"The database can't be opened: {cause}.") from error
+    except CommandError as error:
+        raise OperatorError(
+            f"The database is of another version of Celosia ({error}). Use the newer program."
+        ) from error

@@ -1,0 +1,446 @@
+"""The store: everything that Celosia keeps between two commands."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import sqlalchemy as sa
+
+from app.db import tables as t
+from app.db.codec import Codec, digest_of
+from app.db.engine import connect, migrate
+from app.domain import catalogue as catalogue_types
+from app.domain import cellset, cube, publication
+from app.domain.catalogue import Catalogue
+from app.domain.cellset import Layout
+from app.domain.errors import InternalError, OperatorError, UserError
+from app.domain.progress import StepProgress
+from app.domain.release import Release
+
+T = TypeVar("T")
+
+#: Classes that a released catalogue or layout is made of.
+RELEASED = Codec(
+    (
+        catalogue_types.Catalogue,
+        catalogue_types.Choices,
+        cellset.Axis,
+        cellset.AxisMember,
+        cellset.CellStyle,
+        cellset.Layout,
+        cube.Cube,
+        cube.Hierarchy,
+        cube.Level,
+        cube.Measure,
+        publication.Folder,
+        publication.MeasureProtection,
+        publication.Parameter,
+        publication.Position,
+        publication.QueryDefinition,
+        publication.RuleDefinition,
+        publication.Sheet,
+    )
+)
+
+#: Address of a layout: sheet id, query id, one chosen member's unique name for each parameter.
+Address = tuple[str, str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What the store keeps of a finished step; ``body`` is the step's encoded value."""
+
+    name: str
+    input_digest: str
+    digest: str
+    body: bytes
+    summary: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of the pipeline, under way or over; ``state`` is running, done, failed or lost (killed)."""
+
+    id: int
+    state: str
+    started: datetime
+    finished: datetime | None
+    progress: StepProgress
+    error: str | None
+
+
+def open_store(url: str) -> Store:
+    """Open the database at a SQLAlchemy URL and bring its tables up to date.
+
+    Raises
+    ------
+    OperatorError
+        If it can't be reached, written or migrated.
+    """
+    engine = connect(url)
+    migrate(engine)
+    return Store(engine)
+
+
+class Store:
+    """Releases, results of steps and jobs over one database. Made by `open_store`."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._cells: tuple[str, tuple[str, ...], np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    # ------------------------------------------------------------------ read side: releases
+
+    def live_release_id(self) -> str | None:
+        """Id of the live release, None when there is none."""
+        with self._reading() as connection:
+            return connection.scalar(sa.select(t.release.c.id).where(t.release.c.state == "live"))
+
+    def live_release(self) -> Release | None:
+        """The live release, None when there is none."""
+        release_id = self.live_release_id()
+        return None if release_id is None else self.release(release_id)
+
+    def release(self, release_id: str) -> Release | None:
+        """A release by id, None when there is no such."""
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(t.release.c.state, t.release.c.created, t.release.c.fingerprints).where(
+                    t.release.c.id == release_id
+                )
+            ).one_or_none()
+            if found is None:
+                return None
+            cells = self._cells
+            if cells is None or cells[0] != release_id:
+                columns = t.release_cell.c
+                rows = connection.execute(
+                    sa.select(columns.key, columns.status, columns.value)
+                    .where(columns.release_id == release_id)
+                    .order_by(columns.number)
+                ).all()
+                keys = tuple(row[0] for row in rows)
+                status = np.fromiter((row[1] for row in rows), dtype=np.int8, count=len(rows))
+                values = np.array([row[2] for row in rows], dtype=np.float64)
+                self._cells = cells = (release_id, keys, status, values)
+        return Release(
+            id=release_id,
+            state=found.state,
+            created=found.created,
+            fingerprints=found.fingerprints,
+            keys=cells[1],
+            status=cells[2],
+            values=cells[3],
+        )
+
+    def layout(
+        self, release_id: str, sheet_id: str, query_id: str, choice: Sequence[str] = ()
+    ) -> Layout | None:
+        """Layout of a query for one choice of its sheet's parameters; None when not released."""
+        columns = t.release_layout.c
+        with self._reading() as connection:
+            body = connection.scalar(
+                sa.select(columns.body).where(
+                    columns.release_id == release_id,
+                    columns.sheet_id == sheet_id,
+                    columns.query_id == query_id,
+                    columns.choice == _choice_text(choice),
+                )
+            )
+        return None if body is None else _expect(Layout, RELEASED.decode(body))
+
+    def catalogue(self, release_id: str) -> Catalogue | None:
+        """What the release says about itself; None when there is no such release."""
+        with self._reading() as connection:
+            body = connection.scalar(sa.select(t.release.c.catalogue).where(t.release.c.id == release_id))
+        return None if body is None else _expect(Catalogue, RELEASED.decode(body))
+
+    # ------------------------------------------------------------------ write side: releases
+
+    def publish(
+        self, release: Release, catalogue: Catalogue, layouts: Mapping[Address, Layout], result: StepResult
+    ) -> None:
+        """Make a release live, with the step result that says so: whole or not at all.
+
+        Raises
+        ------
+        OperatorError
+            If the database can't take it; nothing has changed then.
+        """
+        cells = [
+            {"release_id": release.id, "number": number, "key": key, "status": status, "value": value}
+            for number, (key, status, value) in enumerate(
+                zip(
+                    release.keys,
+                    release.status.tolist(),
+                    (None if math.isnan(value) else value for value in release.values.tolist()),
+                    strict=True,
+                )
+            )
+        ]
+        bodies = [
+            {
+                "release_id": release.id,
+                "sheet_id": sheet_id,
+                "query_id": query_id,
+                "choice": _choice_text(choice),
+                "body": RELEASED.encode(layout),
+            }
+            for (sheet_id, query_id, choice), layout in layouts.items()
+        ]
+        with self._writing() as connection:
+            connection.execute(
+                sa.update(t.release).where(t.release.c.state == "live").values(state="superseded")
+            )
+            connection.execute(
+                sa.insert(t.release).values(
+                    id=release.id,
+                    state="live",
+                    created=release.created,
+                    fingerprints=dict(release.fingerprints),
+                    catalogue=RELEASED.encode(catalogue),
+                )
+            )
+            if cells:
+                connection.execute(sa.insert(t.release_cell), cells)
+            if bodies:
+                connection.execute(sa.insert(t.release_layout), bodies)
+            _put_step(connection, result)
+
+    def withdraw(self) -> None:
+        """Take the live release down: from then on nothing is shown."""
+        with self._writing() as connection:
+            connection.execute(
+                sa.update(t.release).where(t.release.c.state == "live").values(state="superseded")
+            )
+
+    # ------------------------------------------------------------------ steps
+
+    def step(self, name: str) -> StepResult | None:
+        """The last result of a step.
+
+        Raises
+        ------
+        OperatorError
+            If what is stored isn't what was written.
+        """
+        with self._reading() as connection:
+            row = connection.execute(sa.select(t.step).where(t.step.c.name == name)).one_or_none()
+        if row is None:
+            return None
+        if digest_of(row.body) != row.digest:
+            raise OperatorError(f"The stored result of step {name} is damaged. Run that step again.")
+        return StepResult(row.name, row.input_digest, row.digest, row.body, row.summary, row.seconds)
+
+    def put_step(self, result: StepResult) -> None:
+        """Keep a step's result in place of its last one, and forget those of the steps after it."""
+        with self._writing() as connection:
+            _put_step(connection, result)
+
+    def forget_steps(self, names: Sequence[str]) -> None:
+        """Forget the results of these steps."""
+        with self._writing() as connection:
+            connection.execute(sa.delete(t.step).where(t.step.c.name.in_(list(names))))
+
+    def status(self) -> dict[str, Any]:
+        """Figures of the live release and of the last run, as `celosia status --json` prints them."""
+        with self._reading() as connection:
+            live = connection.execute(
+                sa.select(t.release.c.id, t.release.c.state, t.release.c.created).where(
+                    t.release.c.state == "live"
+                )
+            ).one_or_none()
+            steps = connection.execute(
+                sa.select(t.step.c.name, t.step.c.summary, t.step.c.seconds).order_by(t.step.c.position)
+            ).all()
+        status: dict[str, Any] = {
+            "release": None
+            if live is None
+            else {"id": live.id, "state": live.state, "created": live.created.isoformat()},
+        }
+        status |= dict.fromkeys(STATUS_KEYS)
+        for row in steps:
+            status |= row.summary
+        status["seconds"] = {row.name: row.seconds for row in steps}
+        return status
+
+    # ------------------------------------------------------------------ jobs
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the right to run the pipeline; it ends with the process, however that ends.
+
+        Raises
+        ------
+        UserError
+            If another process holds it.
+        """
+        busy = UserError("Another run of this publication is under way. Wait for it, or stop it.")
+        if self._engine.dialect.name == "sqlite":
+            path = Path(f"{self._engine.url.database}.lock")
+            with path.open("a") as handle:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise busy from None
+                self._mark_lost_jobs()
+                yield
+        else:
+            with self._engine.connect() as connection:
+                if not connection.scalar(sa.text("select pg_try_advisory_lock(:key)"), {"key": LOCK_KEY}):
+                    raise busy
+                connection.commit()
+                try:
+                    self._mark_lost_jobs()
+                    yield
+                finally:
+                    connection.scalar(sa.text("select pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
+
+    def start_job(self) -> int:
+        """Note that a run begins; returns its number."""
+        with self._writing() as connection:
+            result = connection.execute(sa.insert(t.job).values(state="running", started=datetime.now(UTC)))
+        return int(result.inserted_primary_key[0])  # type: ignore[index]
+
+    def report(self, job_id: int, progress: StepProgress) -> None:
+        """Note how far a job has come."""
+        with self._writing() as connection:
+            connection.execute(
+                sa.update(t.job)
+                .where(t.job.c.id == job_id)
+                .values(
+                    step=progress.step,
+                    done=progress.done,
+                    total=progress.total,
+                    message=progress.message,
+                    lower=_number(progress.lower),
+                    upper=_number(progress.upper),
+                )
+            )
+
+    def finish_job(self, job_id: int, error: str | None = None) -> None:
+        """Note that a job is over, and why if it failed."""
+        with self._writing() as connection:
+            connection.execute(
+                sa.update(t.job)
+                .where(t.job.c.id == job_id)
+                .values(state="failed" if error else "done", finished=datetime.now(UTC), error=error)
+            )
+
+    def jobs(self, limit: int = 20) -> tuple[Job, ...]:
+        """The last jobs, newest first."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(t.job).order_by(t.job.c.id.desc()).limit(limit)).all()
+        nan = float("nan")
+        return tuple(
+            Job(
+                row.id,
+                row.state,
+                row.started,
+                row.finished,
+                StepProgress(
+                    row.step,
+                    row.done,
+                    row.total,
+                    row.message,
+                    nan if row.lower is None else row.lower,
+                    nan if row.upper is None else row.upper,
+                ),
+                row.error,
+            )
+            for row in rows
+        )
+
+    def _mark_lost_jobs(self) -> None:
+        with self._writing() as connection:
+            connection.execute(sa.update(t.job).where(t.job.c.state == "running").values(state="lost"))
+
+    # ------------------------------------------------------------------ connections
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except sa.exc.SQLAlchemyError as error:
+            raise _operator_error("read", error) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except sa.exc.SQLAlchemyError as error:
+            raise _operator_error("write", error) from error
+
+
+#: What `Store.status` always has, None until a run has found it out.
+STATUS_KEYS = (
+    "cells",
+    "implied_cells",
+    "equations",
+    "problems",
+    "primaries",
+    "implied_primaries",
+    "secondaries",
+    "hidden_share",
+    "exposures",
+    "cost",
+    "lower_bound",
+)
+
+LOCK_KEY = 0x43454C4F534941
+
+
+def _put_step(connection: sa.Connection, result: StepResult) -> None:
+    order = STEP_ORDER.index(result.name)
+    connection.execute(sa.delete(t.step).where(t.step.c.position >= order))
+    connection.execute(
+        sa.insert(t.step).values(
+            name=result.name,
+            position=order,
+            input_digest=result.input_digest,
+            digest=result.digest,
+            body=result.body,
+            summary=dict(result.summary),
+            seconds=result.seconds,
+            created=datetime.now(UTC),
+        )
+    )
+
+
+#: The pipeline's steps in order; a new result of one makes those after it worthless.
+STEP_ORDER = ("crawl", "assess", "build", "suppress", "audit", "release")
+
+
+def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> OperatorError:
+    """The database's own words only: statement and parameters may hold cell values."""
+    cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+    return OperatorError(f"The database couldn't be {'read' if verb == 'read' else 'written'}: {cause}.")
+
+
+def _expect(cls: type[T], value: object) -> T:
+    if not isinstance(value, cls):
+        raise InternalError(f"expected a stored {cls.__name__}, found {type(value).__name__}")
+    return value
+
+
+def _choice_text(choice: Sequence[str]) -> str:
+    return json.dumps(list(choice), ensure_ascii=False)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,108 @@
+"""The tables. A released cell that isn't shown can't have a value: the database itself refuses it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.domain.errors import InternalError
+
+
+class UtcDateTime(sa.TypeDecorator[datetime]):
+    """A moment with time zone, kept in UTC on every database."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise InternalError("a moment without time zone can't be stored")
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+release = sa.Table(
+    "release",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("fingerprints", sa.JSON, nullable=False),
+    sa.Column("catalogue", sa.LargeBinary, nullable=False),
+    sa.CheckConstraint("state in ('draft', 'live', 'superseded')", name="state"),
+)
+sa.Index(
+    "uq_release_live",
+    release.c.state,
+    unique=True,
+    sqlite_where=release.c.state == "live",
+    postgresql_where=release.c.state == "live",
+)
+
+release_cell = sa.Table(
+    "release_cell",
+    metadata,
+    sa.Column("release_id", sa.ForeignKey("release.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("status", sa.SmallInteger, nullable=False),
+    sa.Column("value", sa.Double),
+    sa.CheckConstraint("status in (0, 1, 2)", name="status"),
+    sa.CheckConstraint("(status = 0) = (value is not null)", name="value_only_where_shown"),
+)
+
+release_layout = sa.Table(
+    "release_layout",
+    metadata,
+    sa.Column("release_id", sa.ForeignKey("release.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("sheet_id", sa.String(400), primary_key=True),
+    sa.Column("query_id", sa.String(200), primary_key=True),
+    sa.Column("choice", sa.String(1000), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+step = sa.Table(
+    "step",
+    metadata,
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("input_digest", sa.String(64), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("summary", sa.JSON, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+)
+
+job = sa.Table(
+    "job",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("started", UtcDateTime, nullable=False),
+    sa.Column("finished", UtcDateTime),
+    sa.Column("step", sa.String(32), nullable=False, server_default=""),
+    sa.Column("done", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("total", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("message", sa.Text, nullable=False, server_default=""),
+    sa.Column("lower", sa.Double),
+    sa.Column("upper", sa.Double),
+    sa.Column("error", sa.Text),
+    sa.CheckConstraint("state in ('running', 'done', 'failed', 'lost')", name="state"),
+)
