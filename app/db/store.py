@@ -32,7 +32,6 @@ T = TypeVar("T")
 RELEASED = Codec(
     (
         catalogue_types.Catalogue,
-        catalogue_types.Choices,
         cellset.Axis,
         cellset.AxisMember,
         cellset.CellStyle,

@@ -1,63 +1,56 @@
-"""What a release says about itself: the tree of sheets, the choices, the cubes' structure, the rules."""
+"""A publication as it was released: the tree, the choices and the structures, all of it public."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import datetime
 
 from app.domain.cellset import AxisMember
 from app.domain.cube import Cube, Texts
-from app.domain.publication import Folder, MeasureProtection, Sheet
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The members that a visitor may choose for one parameter of a sheet, in display order."""
-
-    name: str
-    title: Texts
-    cube: str
-    members: tuple[AxisMember, ...]
+from app.domain.publication import Folder, MeasureProtection
 
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Everything public about a release but its cells; holds no value, no reason, no place of the data.
+    """What a reader may know about a release besides its cells.
 
     Attributes
     ----------
-    languages
-        Codes; the first is the default.
-    root
-        Folders, sheets and queries as released.
-    choices
-        Per sheet id, one `Choices` for each parameter, in the order of the sheet's parameters. A `Layout`
-        is addressed by one unique name of each.
-    cubes
-        Structure as the engine discovered it: captions and parents are public.
-    protections
-        Rules of each protected measure, for the page that says what is protected and how.
+    release_id : str
+    created : datetime
+        With time zone (UTC).
+    title, description, publisher : Texts
+    languages : tuple of str
+        The first is the default.
+    root : Folder
+        Folders, sheets and queries as written.
+    choices : mapping of sheet id to one tuple of members for each of its parameters
+    cube_of : mapping of (sheet id, query id) to cube name
+    cubes : mapping of cube name to Cube
+        Captions and parents of every member.
+    protection : tuple of MeasureProtection
+        The rules, for the page that says how the figures are protected.
+    hide_zeros, insiders : bool
     """
 
+    release_id: str
+    created: datetime
     title: Texts
     description: Texts
     publisher: Texts
     languages: tuple[str, ...]
     root: Folder
-    choices: Mapping[str, tuple[Choices, ...]]
-    cubes: tuple[Cube, ...]
-    protections: tuple[MeasureProtection, ...]
+    choices: Mapping[str, tuple[tuple[AxisMember, ...], ...]]
+    cube_of: Mapping[tuple[str, str], str]
+    cubes: Mapping[str, Cube]
+    protection: tuple[MeasureProtection, ...]
     hide_zeros: bool
     insiders: bool
 
-    def sheets(self) -> Iterator[Sheet]:
-        return self.root.walk()
-
-    @cached_property
-    def sheet_by_id(self) -> Mapping[str, Sheet]:
-        return {sheet.id: sheet for sheet in self.root.walk()}
-
-    @cached_property
-    def cube_by_name(self) -> Mapping[str, Cube]:
-        return {cube.name: cube for cube in self.cubes}
+    def __post_init__(self) -> None:
+        for sheet in self.root.walk():
+            if len(self.choices.get(sheet.id, ())) != len(sheet.parameters):
+                raise ValueError(f"sheet {sheet.id}: a parameter without its members")
+            if any(self.cube_of.get((sheet.id, query.id)) not in self.cubes for query in sheet.queries):
+                raise ValueError(f"sheet {sheet.id}: a query without its cube")
