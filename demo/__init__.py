@@ -1,0 +1,5 @@
+"""The demo publication: fictional income-tax returns of a fictional country, and what is published of them."""
+
+from demo.generate import create_demo
+
+__all__ = ["create_demo"]
