@@ -1,4 +1,4 @@
-"""The demo publication: fictional income-tax returns of a fictional country, and what is published of them."""
+"""The demo publication: fictional income-tax returns of a fictional country, and tables of them."""
 
 from demo.generate import create_demo
 

@@ -103,8 +103,8 @@ def _write_municipalities(
                 name = province.name if rank == 1 else next(names)
                 rows.append(
                     (
-                        key, name, f"{province_number:02d}", province.name, f"{region_number:02d}", region.name,
-                        province.column, province.row,
+                        key, name, f"{province_number:02d}", province.name,
+                        f"{region_number:02d}", region.name, province.column, province.row,
                     )
                 )  # fmt: skip
     header = (
@@ -155,7 +155,7 @@ def _write_returns(
     wealth: NDArray[np.float64],
 ) -> None:
     # About 6 % of the panel file in two years only.
-    people = np.repeat(np.arange(len(keys)), np.maximum(np.rint(sizes * 1.02), 1).astype(np.int64))
+    people = np.repeat(np.arange(len(keys)), np.maximum(np.rint(sizes * 1.05), 1).astype(np.int64))
     n = len(people)
     woman = random.random(n) < 0.47
     age = random.choice(len(AGE_STARTS), size=n, p=AGE_SHARES)
