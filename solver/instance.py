@@ -231,12 +231,12 @@ class Instance:
     @property
     def always_hidden(self) -> BoolArray:
         """Cells hidden in every pattern: sensitive, hidden beforehand, virtual."""
-        return ~np.isin(self.status, (Status.FREE, Status.SHOWN))
+        return np.isin(self.status, (Status.FREE, Status.SHOWN), invert=True)
 
     @property
     def may_hide(self) -> BoolArray:
         """Cells that some pattern hides."""
-        return self.status != Status.SHOWN
+        return np.asarray(self.status != Status.SHOWN)
 
     @property
     def protected(self) -> IntArray:

@@ -116,7 +116,8 @@ class LinearProgram:
         if integral is not None:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             model.integrality_ = [kinds[int(flag)] for flag in integral]
-        highs = highspy.Highs()
+        # Typed loosely: the stubs of highspy lack some of the methods used here.
+        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", threads)
         highs.setOptionValue("random_seed", seed)

@@ -109,7 +109,9 @@ def _build(data: Mapping[str, Any], file: str | None) -> Instance:
     if len(ids) != n:
         raise InputError("two cells have the same id.", file=file)
     values = [reader.number(cell, "value") for cell in cells]
-    indptr, indices, coefs, rhs = [0], [], [], []
+    indptr, rhs = [0], []
+    indices: list[int] = []
+    coefs: list[float] = []
     for k, equation in enumerate(equations):
         terms = reader.equation(equation, k)
         indices.extend(terms)

@@ -50,7 +50,9 @@ def parse_jj(text: str, file: str | None = None) -> Instance:
     if len(ids) != n:
         raise InputError("two cells have the same id.", file=file)
     m = lines.count("relations")
-    indptr, indices, coefs, rhs = [0], [], [], []
+    indptr, rhs = [0], []
+    indices: list[int] = []
+    coefs: list[float] = []
     for _ in range(m):
         right, terms = _relation(lines, ids)
         rhs.append(right)

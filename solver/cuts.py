@@ -1,0 +1,111 @@
+"""Inequalities that every protecting pattern satisfies.
+
+From a requirement Σ c_i x_i ≥ L (c untruncated, see :mod:`solver.attack`): the truncated capacity
+constraint, and knapsack covers Σ_{i∉A} min(c_i, L − c(A)) x_i ≥ L − c(A) (Fischetti, Salazar 2001
+§4; Carr, Fleischer, Leung, Phillips 2000). From a relation: bridgeless inequalities.
+All are stored scaled to a right-hand side of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.instance import BoolArray, FloatArray, IntArray
+from solver.presolve import Problem
+
+_TINY = 1e-9
+_PREFIXES = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Σ coefs·x[columns] ≥ rhs."""
+
+    columns: IntArray
+    coefs: FloatArray
+    rhs: float
+
+    def violation(self, x: FloatArray) -> float:
+        """How much x misses the right-hand side."""
+        return self.rhs - float(self.coefs @ x[self.columns])
+
+
+class UnreachableRequirementError(Exception):
+    """Even hiding everything leaves the requirement unmet."""
+
+
+def residual(coefs: FloatArray, level: float, forced: BoolArray) -> tuple[FloatArray, float]:
+    """Move what is always hidden to the right-hand side: coefficients of the rest, level left."""
+    left = level - float(coefs[forced].sum())
+    return np.where(forced, 0.0, coefs), left
+
+
+def knapsack_cuts(
+    coefs: FloatArray, level: float, forced: BoolArray, x: FloatArray, least: float, most: int = 1
+) -> list[Cut]:
+    """Violated cuts from one requirement, at most the capacity constraint and `most` covers.
+
+    Parameters
+    ----------
+    coefs : float64[n]
+        Untruncated, ≥ 0.
+    level
+        What they must add up to.
+    forced : bool[n]
+        Columns that are always hidden.
+    x : float64[n]
+        The point to cut off.
+    least
+        Smallest violation worth having (right-hand side one).
+    """
+    rest, left = residual(coefs, level, forced)
+    if left <= _TINY * level:
+        return []
+    support = np.flatnonzero((rest > 0) & (x > 1e-7))
+    c, point = rest[support], x[support]
+    order = np.lexsort((-c, -point))[:_PREFIXES]
+    gained = np.concatenate([[0.0], np.cumsum(c[order])])
+    missing = left - gained
+    missing = missing[missing > _TINY * left]
+    inside = np.zeros((len(missing), len(support)), dtype=np.bool_)
+    for k in range(1, len(missing)):
+        inside[k:, order[k - 1]] = True
+    reached = np.where(inside, 0.0, np.minimum(c, missing[:, None])) @ point / missing
+    cuts = []
+    chosen = np.argsort(reached, kind="stable")[:most]
+    if 0 not in chosen:
+        chosen = np.concatenate([[0], chosen])
+    for k in chosen:
+        if reached[k] > 1.0 - least:
+            continue
+        needed = missing[k]
+        outside = rest.copy()
+        outside[support[order[:k]]] = 0.0
+        cuts.append(scaled_cut(np.minimum(outside, needed), needed))
+    return cuts
+
+
+def scaled_cut(coefs: FloatArray, rhs: float) -> Cut:
+    """A cut with right-hand side about one; negligible coefficients are given away safely."""
+    coefs = coefs / rhs
+    tiny = (coefs > 0) & (coefs < 1e-6)
+    columns = np.flatnonzero(coefs >= 1e-6)
+    return Cut(columns, coefs[columns], 1.0 - float(coefs[tiny].sum()))
+
+
+def row_bridgeless(problem: Problem, x: FloatArray, least: float) -> list[Cut]:
+    """Violated x_i ≤ Σ_{j≠i} x_j over the relations without an always-hidden cell."""
+    matrix = problem.matrix
+    rows = np.repeat(np.arange(problem.m), np.diff(matrix.indptr))
+    columns = matrix.indices
+    closed = np.bincount(rows, problem.forced[columns], problem.m) > 0
+    total = np.bincount(rows, x[columns], problem.m)
+    alone = 2 * x[columns] - total[rows]
+    cuts = []
+    for entry in np.flatnonzero((alone > least) & ~closed[rows]):
+        row = rows[entry]
+        part = columns[matrix.indptr[row] : matrix.indptr[row + 1]]
+        cuts.append(Cut(part.astype(np.int64), np.where(part == columns[entry], -1.0, 1.0), 0.0))
+    return cuts

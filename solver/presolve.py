@@ -1,0 +1,383 @@
+"""Reduce an instance to small independent problems in deviations z = y − value.
+
+What a reader can find out depends only on M z = 0 and −lo·x ≤ z ≤ hi·x. Columns that cannot move
+are dropped, cells tied by a two-cell relation become one, bounds are tightened by the activity of
+the relations, and what is left is split into connected components. Each component is scaled so
+that its levels are near one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from solver.errors import InfeasibleError
+from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
+
+# No circuit of a table's relations amplifies a movement by nearly this much, so more room than
+# this many levels is as good as unlimited, and the arithmetic stays in double precision.
+ROOM = 1e7
+_PASSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What must stay possible for whom; one entry per (attacker, cell).
+
+    Attributes
+    ----------
+    attacker, cell : int64[t]
+        Attacker 0 is the outsider.
+    lower, upper, sliding : float64[t]
+        Protection levels.
+    """
+
+    attacker: IntArray
+    cell: IntArray
+    lower: FloatArray
+    upper: FloatArray
+    sliding: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One connected component, reduced and scaled.
+
+    Attributes
+    ----------
+    matrix : csr (m × n)
+        Relations on deviations.
+    weight : float64[n]
+        Cost of hiding; 0 for forced columns.
+    forced : bool[n]
+        Hidden in every pattern.
+    lo, hi : float64[n]
+        Room below and above the true value, ≥ 0, at most :data:`ROOM` levels.
+    known
+        Per attacker the columns it knows; ``known[0]`` is the outsider's, empty.
+    targets
+        What to protect.
+    scale
+        Original units per unit here.
+    cells, column : int64[k]
+        Original cells and the column each belongs to.
+    """
+
+    matrix: sparse.csr_array
+    weight: FloatArray
+    forced: BoolArray
+    lo: FloatArray
+    hi: FloatArray
+    known: tuple[IntArray, ...]
+    targets: Targets
+    scale: float
+    cells: IntArray
+    column: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of columns."""
+        return len(self.weight)
+
+    @property
+    def m(self) -> int:
+        """Number of relations."""
+        return int(self.matrix.shape[0])
+
+    def cost(self, hidden: BoolArray) -> float:
+        """Weight of the hidden columns (forced ones cost nothing)."""
+        return float(self.weight[hidden & ~self.forced].sum())
+
+    def local(self, hidden: BoolArray) -> BoolArray:
+        """A pattern of the instance as columns: hidden if any free member is."""
+        result = self.forced.copy()
+        result[self.column[hidden[self.cells]]] = True
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """The problems of an instance, and the way back.
+
+    Attributes
+    ----------
+    problems
+        Components that have something to protect, largest first.
+    base : bool[n]
+        Hidden in every pattern, with the cells that protection forces.
+    """
+
+    instance: Instance
+    problems: tuple[Problem, ...]
+    base: BoolArray
+
+    @property
+    def base_cost(self) -> float:
+        """Weight of the secondaries that every pattern hides."""
+        return self.instance.cost(self.base)
+
+    def expand(self, patterns: list[BoolArray]) -> BoolArray:
+        """The instance's pattern from one pattern per problem."""
+        hidden = self.base.copy()
+        for problem, pattern in zip(self.problems, patterns, strict=True):
+            hidden[problem.cells] |= pattern[problem.column]
+        return hidden
+
+
+class FrozenTargetError(InfeasibleError):
+    """A cell with levels that no pattern lets move; the caller explains it on the instance."""
+
+    def __init__(self, cells: IntArray) -> None:
+        self.cells = cells
+        super().__init__(())
+
+
+def reduce_instance(instance: Instance) -> Reduction:
+    """Presolve.
+
+    Raises
+    ------
+    FrozenTargetError
+        A cell to protect cannot move even if everything allowed is hidden.
+    """
+    attacker, cell, lower, upper, sliding = _gather_targets(instance)
+    lo = np.where(instance.may_hide, instance.value - instance.lower_bound, 0.0)
+    hi = np.where(instance.may_hide, instance.upper_bound - instance.value, 0.0)
+    matrix, root, ratio, lo, hi = _merge(instance.matrix, lo, hi)
+    frozen = (lo <= 0) & (hi <= 0)
+    stuck = frozen[root[cell]]
+    if stuck.any():
+        raise FrozenTargetError(np.unique(cell[stuck]))
+    n = instance.n
+    always, free = instance.always_hidden, instance.status == Status.FREE
+    targeted = np.zeros(n, dtype=np.bool_)
+    targeted[root[cell]] = True
+    base = always | (free & targeted[root])
+    group_weight = np.bincount(root, np.where(free, instance.weight, 0.0), n).astype(np.float64)
+    has_free = np.bincount(root, free, n) > 0
+    forced = targeted | ~has_free
+    group_weight[forced] = 0.0
+    factor = ratio[cell]
+    scaled = [level / np.abs(factor) for level in (lower, upper, sliding)]
+    swap = factor < 0
+    lower, upper = np.where(swap, scaled[1], scaled[0]), np.where(swap, scaled[0], scaled[1])
+    merged = _strongest(Targets(attacker, root[cell], lower, upper, scaled[2]))
+    known = [np.empty(0, dtype=np.int64)]
+    known += [np.unique(root[insider.known]) for insider in instance.insiders]
+    problems = _components(matrix, root, group_weight, forced, lo, hi, known, merged)
+    return Reduction(instance, problems, base)
+
+
+def _gather_targets(instance: Instance) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    own = instance.protected
+    parts = [
+        (np.zeros(len(own), dtype=np.int64), own, instance.lpl[own], instance.upl[own], instance.spl[own])
+    ]
+    for k, insider in enumerate(instance.insiders, 1):
+        keep = np.maximum(np.maximum(insider.lpl, insider.upl), insider.spl) > 0
+        cells = insider.targets[keep]
+        who = np.full(len(cells), k, dtype=np.int64)
+        parts.append((who, cells, insider.lpl[keep], insider.upl[keep], insider.spl[keep]))
+    who, cell, lower, upper, sliding = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return who, cell, lower, upper, sliding
+
+
+def _strongest(targets: Targets) -> Targets:
+    """One target per (attacker, cell): the highest of each level."""
+    if not len(targets):
+        return targets
+    keys, inverse = np.unique(np.stack([targets.attacker, targets.cell]), axis=1, return_inverse=True)
+    inverse = inverse.ravel()
+    levels = []
+    for level in (targets.lower, targets.upper, targets.sliding):
+        highest = np.zeros(keys.shape[1])
+        np.maximum.at(highest, inverse, level)
+        levels.append(highest)
+    return Targets(keys[0], keys[1], *levels)
+
+
+def _merge(
+    matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray
+) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
+    """Freeze, tie and tighten to a fixed point.
+
+    Returns the reduced matrix (m' × n, only root columns that can move are used), per cell its
+    root and ratio (z_cell = ratio · z_root), and the room of the roots.
+    """
+    n = len(lo)
+    root, ratio = np.arange(n), np.ones(n)
+    lo, hi = lo.copy(), hi.copy()
+    while True:
+        lo, hi = _tighten(matrix, lo, hi)
+        moving = (lo > 0) | (hi > 0)
+        matrix = sparse.csr_array(matrix @ sparse.diags_array(moving.astype(np.float64)))
+        matrix.eliminate_zeros()
+        sizes = np.diff(matrix.indptr)
+        single = np.flatnonzero(sizes == 1)
+        if len(single):
+            stuck = matrix.indices[matrix.indptr[single]]
+            lo[stuck] = hi[stuck] = 0.0
+            matrix = matrix[np.flatnonzero(sizes > 1)]
+            continue
+        pairs = np.flatnonzero(sizes == 2)
+        if not len(pairs):
+            return matrix[np.flatnonzero(sizes > 2)], root, ratio, lo, hi
+        start = matrix.indptr[pairs]
+        parent, step = _tie(
+            n, matrix.indices[start], matrix.indices[start + 1], matrix.data[start], matrix.data[start + 1]
+        )
+        tied = np.flatnonzero(parent != np.arange(n))
+        up, down = hi[tied] / np.abs(step[tied]), lo[tied] / np.abs(step[tied])
+        flip = step[tied] < 0
+        np.minimum.at(hi, parent[tied], np.where(flip, down, up))
+        np.minimum.at(lo, parent[tied], np.where(flip, up, down))
+        lo[tied] = hi[tied] = 0.0
+        ratio = ratio * step[root]
+        root = parent[root]
+        fold = sparse.csr_array((step, (np.arange(n), parent)), shape=(n, n))
+        folded = sparse.csr_array(matrix @ fold)
+        # Equal and opposite terms cancel only up to rounding when ratios are not ±1.
+        folded.data[np.abs(folded.data) < 1e-12] = 0.0
+        folded.eliminate_zeros()
+        matrix = folded[np.flatnonzero(np.diff(folded.indptr) > 0)]
+
+
+def _tie(
+    n: int, left: IntArray, right: IntArray, left_coef: FloatArray, right_coef: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Spanning forest of the ties a·z_left + b·z_right = 0: root and ratio of every cell."""
+    edges = sparse.csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
+    _, label = csgraph.connected_components(edges, directed=False)
+    _, first = np.unique(label, return_index=True)
+    rooted = sparse.csr_array(
+        (
+            np.ones(len(left) + len(first)),
+            (np.concatenate([left, np.full(len(first), n)]), np.concatenate([right, first])),
+        ),
+        shape=(n + 1, n + 1),
+    )
+    _, before = csgraph.breadth_first_order(rooted, n, directed=False)
+    before = before[:n].astype(np.int64)
+    parent = np.where(before == n, np.arange(n), before)
+    step = np.ones(n)
+    # z_right = -(a/b) z_left: whichever end is the child takes its ratio from this tie.
+    child_right = parent[right] == left
+    step[right[child_right]] = -left_coef[child_right] / right_coef[child_right]
+    child_left = (parent[left] == right) & ~child_right
+    step[left[child_left]] = -right_coef[child_left] / left_coef[child_left]
+    while (parent[parent] != parent).any():
+        step = step * step[parent]
+        parent = parent[parent]
+    return parent, step
+
+
+def _tighten(matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Room that the relations leave when everything is hidden."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    cols, coefs = matrix.indices, matrix.data
+    size = np.abs(coefs)
+    for _ in range(_PASSES):
+        up = size * np.where(coefs > 0, hi[cols], lo[cols])
+        down = size * np.where(coefs > 0, lo[cols], hi[cols])
+        limit_up = _others(rows, down, matrix.shape[0]) / size * (1 + 1e-12)
+        limit_down = _others(rows, up, matrix.shape[0]) / size * (1 + 1e-12)
+        new_hi, new_lo = hi.copy(), lo.copy()
+        np.minimum.at(new_hi, cols, np.where(coefs > 0, limit_up, limit_down))
+        np.minimum.at(new_lo, cols, np.where(coefs > 0, limit_down, limit_up))
+        if (new_hi >= hi).all() and (new_lo >= lo).all():
+            break
+        hi, lo = new_hi, new_lo
+    return lo, hi
+
+
+def _others(rows: IntArray, amounts: FloatArray, m: int) -> FloatArray:
+    """Per entry the sum of the amounts of the other entries of its row, exact about inf and zero."""
+    infinite = ~np.isfinite(amounts)
+    finite = np.where(infinite, 0.0, amounts)
+    total, count = np.bincount(rows, finite, m), np.bincount(rows, infinite, m)
+    largest = np.zeros(m)
+    np.maximum.at(largest, rows, finite)
+    positive = np.bincount(rows, finite > 0, m)
+    rest = np.maximum(total[rows] - finite, 0.0)
+    # The sum of the others of a row's only positive entry is exactly zero.
+    rest[(positive[rows] == 1) & (finite > 0)] = 0.0
+    # Cancellation must never take room away.
+    rest = np.where(rest > 0, rest + 1e-12 * total[rows], rest)
+    return np.where(count[rows] - infinite > 0, np.inf, rest)
+
+
+def _components(
+    matrix: sparse.csr_array,
+    root: IntArray,
+    weight: FloatArray,
+    forced: BoolArray,
+    lo: FloatArray,
+    hi: FloatArray,
+    known: list[IntArray],
+    targets: Targets,
+) -> tuple[Problem, ...]:
+    n = len(root)
+    structure = matrix.T @ matrix if matrix.shape[0] == 0 else _links(matrix)
+    _, label = csgraph.connected_components(structure, directed=False)
+    order = np.argsort(label[:n], kind="stable")
+    wanted = np.unique(label[targets.cell])
+    bounds = np.searchsorted(label[:n][order], np.stack([wanted, wanted + 1]))
+    by_row = label[n:] if matrix.shape[0] else np.empty(0, dtype=np.int64)
+    problems = []
+    for which, begin, end in zip(wanted, bounds[0], bounds[1], strict=True):
+        columns = np.sort(order[begin:end])
+        problems.append(
+            _problem(
+                matrix[np.flatnonzero(by_row == which)], columns, root, weight, forced, lo, hi, known, targets
+            )
+        )
+    return tuple(sorted(problems, key=lambda p: -p.n))
+
+
+def _links(matrix: sparse.csr_array) -> sparse.csr_array:
+    m, n = matrix.shape
+    rows = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    return sparse.csr_array((np.ones(len(rows)), (matrix.indices, n + rows)), shape=(n + m, n + m))
+
+
+def _problem(
+    rows: sparse.csr_array,
+    columns: IntArray,
+    root: IntArray,
+    weight: FloatArray,
+    forced: BoolArray,
+    lo: FloatArray,
+    hi: FloatArray,
+    known: list[IntArray],
+    targets: Targets,
+) -> Problem:
+    position = np.full(len(root), -1, dtype=np.int64)
+    position[columns] = np.arange(len(columns))
+    mine = np.flatnonzero(position[targets.cell] >= 0)
+    levels = np.stack([targets.lower, targets.upper, targets.sliding])[:, mine]
+    top, bottom = levels.max(), levels[levels > 0].min()
+    # A power of two keeps the scaling exact.
+    scale = float(2.0 ** np.floor(np.log2(max(bottom, top * 1e-6))))
+    room = ROOM * top
+    local_known = [position[cells][position[cells] >= 0] for cells in known]
+    who = targets.attacker[mine]
+    used = np.unique(np.concatenate([[0], who]))
+    cells = np.flatnonzero(position[root] >= 0)
+    return Problem(
+        matrix=sparse.csr_array(rows[:, columns]),
+        weight=weight[columns],
+        forced=forced[columns],
+        lo=np.minimum(lo[columns], room) / scale,
+        hi=np.minimum(hi[columns], room) / scale,
+        known=tuple(local_known[k] for k in used),
+        targets=Targets(np.searchsorted(used, who), position[targets.cell[mine]], *(levels / scale)),
+        scale=scale,
+        cells=cells,
+        column=position[root[cells]],
+    )
