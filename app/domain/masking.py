@@ -12,16 +12,19 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
     """What the public sees of a layout under a release.
 
     Every number comes from the release, so that data which changed since can't mix in. Without a live
-    release nothing is shown; a cell that the release doesn't know is hidden.
+    release nothing is shown; a cell that the release doesn't know is hidden, and so is one that it
+    calls shown without having its number.
     """
     n = len(layout.cell)
     status = np.full(n, CellStatus.CONFIDENTIAL, dtype=np.int8)
     values = np.full(n, np.nan)
     if release is not None:
-        known = (layout.cell >= 0) & (layout.cell < len(release.keys))
+        known = np.flatnonzero((layout.cell >= 0) & (layout.cell < len(release.keys)))
         rows = layout.cell[known]
-        status[known] = release.status[rows]
-        values[known] = np.where(release.status[rows] == CellStatus.SHOWN, release.values[rows], np.nan)
+        shown = (release.status[rows] == CellStatus.SHOWN) & np.isfinite(release.values[rows])
+        status[known[shown]] = CellStatus.SHOWN
+        status[known[release.status[rows] == CellStatus.EMPTY]] = CellStatus.EMPTY
+        values[known[shown]] = release.values[rows[shown]]
     return MaskedCellSet(
         release_id=release.id if release is not None else "",
         axes=layout.axes,

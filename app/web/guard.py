@@ -1,0 +1,200 @@
+"""The last guard: raw ASGI around everything, the only thing that talks to the server.
+
+It knows neither routes nor templates. Bytes leave only inside a seal that this process issued, and on
+an address of data only under the release that is live now (or was asked for by name). Anything else
+turns into a 500 that holds nothing of what the inside said: an unsealed body, a seal of another release,
+a changed body, an exception, a response half finished.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.domain.errors import CelosiaError, InternalError
+from app.serve.stamp import Sealed, is_genuine
+from app.web.reply import REPLY, SEAL, RawHeaders
+
+log = logging.getLogger("celosia.guard")
+
+#: Key of the scope under which the inside finds the release that the request is answered from.
+RELEASE = "celosia.release"
+
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
+)
+
+
+def _security_headers(ancestors: str) -> RawHeaders:
+    headers = [
+        (b"content-security-policy", _CSP.format(ancestors=ancestors).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"strict-origin-when-cross-origin"),
+        (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+        (b"cross-origin-opener-policy", b"same-origin"),
+    ]
+    return headers if ancestors == "*" else [*headers, (b"x-frame-options", b"DENY")]
+
+
+_SECURITY = _security_headers("'none'")
+_EMBEDDABLE = _security_headers("*")
+
+
+class LeakBlocked(InternalError):
+    """Something unsealed tried to leave after the response had begun; the connection is cut."""
+
+
+class Guard:
+    """Wrap the whole application.
+
+    Parameters
+    ----------
+    app : ASGI application
+    live_id : callable
+        Id of the live release, or None.
+    is_data : callable
+        Whether an address (path) gives cells, so that a plain seal isn't enough for a success.
+    is_embeddable : callable
+        Whether other sites may frame the address.
+    refusal : callable
+        Media type and body of the 500 for an address, in its reader's language; without any detail.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        live_id: Callable[[], str | None],
+        is_data: Callable[[str], bool],
+        is_embeddable: Callable[[str], bool],
+        refusal: Callable[[str], tuple[str, bytes]],
+    ) -> None:
+        self._app = app
+        self._live_id = live_id
+        self._is_data = is_data
+        self._is_embeddable = is_embeddable
+        self._refusal = refusal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        head = scope["method"] == "HEAD"
+        path: str = scope["path"]
+        gate = _Gate(self, path, head, send)
+        try:
+            gate.live = self._live_id()
+            inner = {**scope, "method": "GET" if head else scope["method"], RELEASE: gate.live}
+            await self._app(inner, receive, gate.send)
+        except Exception as error:
+            if isinstance(error, LeakBlocked):
+                raise
+            # The text of an exception may quote cells, so only its type and place are told.
+            place = error.__traceback__
+            while place is not None and place.tb_next is not None:
+                place = place.tb_next
+            where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "?"
+            log.error("%s at %s while answering", type(error).__name__, where)  # noqa: TRY400
+            known = isinstance(error, CelosiaError)
+            await gate.refuse("known failure" if known else "unforeseen failure")
+        else:
+            await gate.finish()
+
+
+class _Gate:
+    """The way out of one response."""
+
+    def __init__(self, guard: Guard, path: str, head: bool, send: Send) -> None:
+        self.live: str | None = None
+        self._guard = guard
+        self._path = path
+        self._head = head
+        self._send = send
+        self._held: Message | None = None
+        self._begun = False
+        self._ended = False
+
+    async def send(self, message: Message) -> None:
+        if self._ended:
+            return
+        kind = message["type"]
+        if kind == "http.response.start" and self._held is None and not self._begun:
+            self._held = message
+        elif kind == "http.response.body" and (self._begun or self._held is not None):
+            await self._pass_body(message)
+        else:
+            await self.refuse(f"message {kind} out of place")
+
+    async def _pass_body(self, message: Message) -> None:
+        body = message.get("body", b"")
+        more = bool(message.get("more_body", False))
+        sealed = message.get(SEAL)
+        if body or not self._begun:
+            cause = self._objection(sealed, body)
+            if cause:
+                await self.refuse(cause)
+                return
+        if not self._begun:
+            await self._begin()
+        self._ended = not more
+        if not self._head:
+            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        elif self._ended:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _objection(self, sealed: object, body: object) -> str:
+        """Why these bytes may not leave, or nothing."""
+        if not is_genuine(sealed):
+            return "a response without a seal"
+        assert isinstance(sealed, Sealed)
+        if body and body is not sealed.body:
+            return "a body that its seal doesn't hold"
+        if sealed.release_id is not None:
+            return "" if sealed.release_id == self.live else "a seal of a release that isn't live"
+        held = self._held
+        status = int(held["status"]) if held is not None else 200
+        if status < 300 and self._guard._is_data(self._path):
+            return "an address of data answered without a stamp"
+        return ""
+
+    async def _begin(self) -> None:
+        assert self._held is not None
+        self._begun = True
+        security = _EMBEDDABLE if self._guard._is_embeddable(self._path) else _SECURITY
+        headers = [*self._held["headers"], *security]
+        await self._send(
+            {"type": "http.response.start", "status": self._held["status"], "headers": headers}
+        )
+
+    async def refuse(self, cause: str) -> None:
+        """Answer 500 with nothing of what was to be said; cut the connection if it's too late for that."""
+        log.error("blocked a response: %s", cause)
+        ended, self._ended = self._ended, True
+        if ended:
+            return
+        if self._begun:
+            raise LeakBlocked(cause)
+        media_type, body = self._guard._refusal(self._path)
+        headers = [
+            (b"content-type", media_type.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+            *_SECURITY,
+        ]
+        await self._send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self._send(
+            {"type": "http.response.body", "body": b"" if self._head else body, "more_body": False}
+        )
+
+    async def finish(self) -> None:
+        """The inside is done: a response that never got its end isn't let through as if it had."""
+        if not self._ended:
+            await self.refuse("a response without an end")
+
+
+__all__ = ["RELEASE", "REPLY", "SEAL", "Guard", "LeakBlocked"]

@@ -1,0 +1,75 @@
+"""Languages of the interface: gettext catalogues, locales, and which one a reader wants."""
+
+from __future__ import annotations
+
+import gettext
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+from babel import Locale
+from babel.core import UnknownLocaleError
+from babel.dates import format_date
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+#: Languages that the interface speaks; English is the language of its source.
+INTERFACE = ("en", "es", "ca")
+
+_LOCALES = Path(__file__).parent / "locale"
+
+
+@cache
+def translations(language: str) -> gettext.NullTranslations:
+    """The interface's texts; English where the language has no catalogue."""
+    path = _LOCALES / language / "LC_MESSAGES" / "messages.po"
+    if language not in INTERFACE or not path.is_file():
+        return gettext.NullTranslations()
+    with path.open("rb") as file:
+        catalogue = read_po(file, locale=language)
+    binary = BytesIO()
+    write_mo(binary, catalogue)
+    binary.seek(0)
+    return gettext.GNUTranslations(binary)
+
+
+@cache
+def locale_of(language: str) -> Locale:
+    """Babel's locale; English for a language that CLDR doesn't know."""
+    try:
+        return Locale.parse(language, sep="-")
+    except (UnknownLocaleError, ValueError):
+        return Locale("en")
+
+
+def language_name(language: str) -> str:
+    """The language's name in itself, as in *español*."""
+    name = locale_of(language).get_display_name(language) or language
+    return name[:1].upper() + name[1:]
+
+
+def long_date(moment: datetime, language: str) -> str:
+    """The date as a reader writes it: *27 de noviembre de 2026*."""
+    return format_date(moment.date(), format="long", locale=locale_of(language))
+
+
+def preferred(accept_language: str, offered: Iterable[str]) -> str:
+    """The offered language that an Accept-Language header likes best; the first one by default."""
+    offered = tuple(offered)
+    wishes = []
+    for part in accept_language.split(",")[:20]:
+        tag, _, quality = part.strip().partition(";")
+        try:
+            weight = float(quality.strip().removeprefix("q=")) if quality else 1.0
+        except ValueError:
+            continue
+        wishes.append((weight, tag.strip().lower()))
+    for weight, tag in sorted(wishes, key=lambda wish: -wish[0]):
+        if weight <= 0:
+            continue
+        for language in offered:
+            if tag == language.lower() or tag.partition("-")[0] == language.lower():
+                return language
+    return offered[0]
