@@ -40,6 +40,7 @@ RELEASED = Codec(
         cube.Hierarchy,
         cube.Level,
         cube.Measure,
+        publication.CalculatedDefinition,
         publication.Folder,
         publication.MeasureProtection,
         publication.Parameter,

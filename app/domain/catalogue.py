@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.domain.cellset import AxisMember
 from app.domain.cube import Cube, Texts
-from app.domain.publication import Folder, MeasureProtection
+from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,8 @@ class Catalogue:
     protection : tuple of MeasureProtection
         The rules, for the page that says how the figures are protected.
     hide_zeros, insiders : bool
+    calculated : mapping of cube name to tuple of CalculatedDefinition
+        The formulas that a cube offers to every query; readers may know them like the queries' own.
     """
 
     release_id: str
@@ -47,6 +49,7 @@ class Catalogue:
     protection: tuple[MeasureProtection, ...]
     hide_zeros: bool
     insiders: bool
+    calculated: Mapping[str, tuple[CalculatedDefinition, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for sheet in self.root.walk():
