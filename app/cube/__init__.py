@@ -1,0 +1,1 @@
+"""Cube engines behind one port."""

@@ -1,0 +1,112 @@
+"""What Celosia asks of an OLAP engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.cellset import AxisMember, CellSet, FloatArray
+from app.domain.cube import Cube, IntArray
+from app.mdx.tree import Query
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Members of a hierarchy taken together, none above another.
+
+    Attributes
+    ----------
+    column : int
+        Column of the coordinates: ``1 + h`` for hierarchy ``h``.
+    members : int32[k]
+
+    In coordinates its number is the size of the column plus its rank among the column's groups.
+    """
+
+    column: int
+    members: IntArray
+
+    def __post_init__(self) -> None:
+        if self.column < 1 or not len(self.members):
+            raise ValueError("a group is a non-empty set of members of a hierarchy")
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Who is behind each of ``n`` cells.
+
+    A contributor is a holding where a fact row names one, else its respondent, else the row itself.
+    What a contributor brings to a cell is the sum over its rows; with sampling weights it stands for
+    ``weight`` contributions of that size, the last of them the fraction that is left.
+
+    Attributes
+    ----------
+    value : float64[n]
+        Value of the cell, 0 where it has no facts.
+    count : int64[n]
+        Contributors with at least one fact row in the cell.
+    weighted_count : float64[n]
+        Sum of their weights; equals ``count`` without weights.
+    top : float64[n, k]
+        The largest contributions (in absolute value), descending, 0 where there are fewer.
+    holder : int64[n]
+        Number of the contributor of a cell that has one only, else -1. The same contributor has the
+        same number in every cell.
+    requested : float64[n]
+        Largest contribution of a contributor that asked for confidentiality, 0 if none did.
+    """
+
+    value: FloatArray
+    count: NDArray[np.int64]
+    weighted_count: FloatArray
+    top: FloatArray
+    holder: NDArray[np.int64]
+    requested: FloatArray
+
+
+class CubeServer(Protocol):
+    """An OLAP engine with one cube open."""
+
+    def discover(self) -> Cube:
+        """The cube's structure."""
+        ...
+
+    def execute(self, query: Query) -> CellSet:
+        """The raw answer to a query, with the operands of its formulas as further rows.
+
+        Raises
+        ------
+        UserError
+            When the query names what isn't there, or can't be answered; with its position.
+        """
+        ...
+
+    def members(self, set_text: str) -> tuple[AxisMember, ...]:
+        """Members of a set expression over one hierarchy, in order."""
+        ...
+
+    def measure(self, coords: IntArray, groups: Sequence[Group] = (), top: int = 3) -> Profiles:
+        """Contributor profiles of cells.
+
+        Parameters
+        ----------
+        coords : int32[n, 1+H]
+            Own measures in column 0; own members or groups in the others.
+        groups
+            The ad-hoc groups that ``coords`` number.
+        top
+            How many of the largest contributions are wanted (at least 2).
+        """
+        ...
+
+    def fingerprint(self) -> str:
+        """Hash of the data: changes exactly when they do."""
+        ...
+
+    def close(self) -> None:
+        """Free what the engine holds; nothing may be asked afterwards."""
+        ...
