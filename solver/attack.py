@@ -2,10 +2,10 @@
 
     max or min z_p   subject to   M z = 0,   −lo_i x_i ≤ z_i ≤ hi_i x_i
 
-All problems of one attacker and one x share their feasible region, so one linear program with a
-warm primal simplex serves them all, and every z met on the way certifies other targets that it
-moves far enough (Fischetti, Salazar 2001; `SOLVER` §2.4). Only columns with room enter the program;
-reduced costs of the others follow from the row duals.
+All problems of one x share their feasible region but for the columns an insider knows, so one
+linear program with a warm primal simplex serves them all, and every z met on the way certifies the
+other targets that it moves far enough (Fischetti, Salazar 2001). Only columns with room enter the
+program; the reduced costs of the others follow from the row duals.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from solver.lp import LinearProgram
 from solver.presolve import Problem
 
 # Relative shortfall that still counts as reaching a level (LP feasibility is 1e-7 absolute, and
-# the smallest level is scaled to about 1).
+# the smallest level is scaled to about 1). The audit decides such ties in exact arithmetic.
 SLACK = 1e-6
+_STILL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,36 +46,33 @@ class Reach:
 
 
 class Region:
-    """The movements open to one attacker for given room, as a warm linear program.
+    """The movements open to an attacker for given room, as a warm linear program.
 
     Parameters
     ----------
     problem
         The component.
     lo, hi : float64[n]
-        Room of each column (already multiplied by x).
-    attacker
-        Index into ``problem.known``; what it knows cannot move.
+        Room of each column, already multiplied by x. Columns without room stay out for good.
     """
 
-    def __init__(self, problem: Problem, lo: FloatArray, hi: FloatArray, attacker: int = 0) -> None:
-        open_ = (lo > 0) | (hi > 0)
-        open_[problem.known[attacker]] = False
-        self._transposed = problem.matrix.T.tocsr()
-        self._n = problem.n
-        self.columns = np.flatnonzero(open_)
-        self._known = problem.known[attacker]
+    def __init__(self, problem: Problem, lo: FloatArray, hi: FloatArray) -> None:
+        self._problem = problem
+        self._transposed = problem.transposed
+        self.columns = np.flatnonzero((lo > 0) | (hi > 0))
         self._position = np.full(problem.n, -1, dtype=np.int64)
         self._position[self.columns] = np.arange(len(self.columns))
         part = sparse.csr_array(problem.matrix[:, self.columns])
         self._rows = np.flatnonzero(np.diff(part.indptr))
         part = part[self._rows]
-        self._m = problem.m
+        self._lo, self._hi = lo[self.columns], hi[self.columns]
+        self._now = (self._lo.copy(), self._hi.copy())
+        self._attacker = 0
         zeros = np.zeros(len(self._rows))
         self._program = LinearProgram(
             np.zeros(len(self.columns)),
-            -lo[self.columns],
-            hi[self.columns],
+            -self._lo,
+            self._hi,
             part.indptr,
             part.indices,
             part.data,
@@ -83,14 +81,38 @@ class Region:
             primal_simplex=True,
         )
 
-    def set_room(self, columns: IntArray, lo: FloatArray, hi: FloatArray) -> None:
-        """Change the room of open columns."""
-        self._program.set_bounds(self._position[columns], -lo, hi)
+    @property
+    def work(self) -> float:
+        """Deterministic effort so far (see :attr:`LinearProgram.work`)."""
+        return self._program.work
+
+    def set_room(self, lo: FloatArray, hi: FloatArray) -> None:
+        """Change the room (float64[n]) of the open columns."""
+        self._lo, self._hi = lo[self.columns], hi[self.columns]
+        self._apply()
+
+    def use(self, attacker: int) -> None:
+        """Ask on behalf of an attacker: what it knows cannot move."""
+        if attacker != self._attacker:
+            self._attacker = attacker
+            self._apply()
+
+    def _apply(self) -> None:
+        lo, hi = self._lo, self._hi
+        if self._attacker:
+            known = self._position[self._problem.known[self._attacker]]
+            known = known[known >= 0]
+            lo, hi = lo.copy(), hi.copy()
+            lo[known] = hi[known] = 0.0
+        changed = np.flatnonzero((lo != self._now[0]) | (hi != self._now[1]))
+        if len(changed):
+            self._program.set_bounds(changed, -lo[changed], hi[changed])
+            self._now = (lo, hi)
 
     def push(self, cell: int, direction: int) -> Reach:
         """Move a cell as far as it goes, up (1) or down (-1)."""
-        move = np.zeros(self._n)
-        gamma = np.zeros(self._m)
+        problem = self._problem
+        move, gamma = np.zeros(problem.n), np.zeros(problem.m)
         at = self._position[cell]
         if at >= 0:
             target = np.array([at])
@@ -98,17 +120,67 @@ class Region:
             result = self._program.solve()
             self._program.set_costs(target, np.zeros(1))
             move[self.columns] = result.primal
-            gamma[self._rows] = -result.row_duals
-        dual = -(self._transposed @ gamma)
-        dual[np.abs(dual) < 1e-9] = 0.0
+            gamma[self._rows] = result.row_duals
+        dual = self._transposed @ gamma
+        dual[np.abs(dual) < _STILL] = 0.0
         dual[cell] += direction
-        dual[self._known] = 0.0
+        if self._attacker:
+            dual[problem.known[self._attacker]] = 0.0
         return Reach(max(direction * move[cell], 0.0), move, dual)
+
+
+def capacity(problem: Problem, dual: FloatArray) -> FloatArray:
+    """Untruncated coefficients of the capacity constraint of a dual (float64[n])."""
+    return np.where(dual > 0, dual * problem.hi, -dual * problem.lo)
+
+
+class Certificates:
+    """The farthest that each target is known to move, from every movement met so far."""
+
+    def __init__(self, problem: Problem) -> None:
+        targets = problem.targets
+        self._problem = problem
+        self.up, self.down = np.zeros(len(targets)), np.zeros(len(targets))
+        sizes = np.array([len(known) for known in problem.known])[targets.attacker]
+        self._insiders = bool(sizes.any())
+        if self._insiders:
+            indices = np.concatenate([problem.known[k] for k in targets.attacker])
+            indptr = np.concatenate([[0], np.cumsum(sizes)])
+            self._known = sparse.csr_array(
+                (np.ones(len(indices)), indices, indptr), shape=(len(targets), problem.n)
+            )
+
+    def add(self, move: FloatArray, largest: float = np.inf) -> None:
+        """Credit a movement to the targets whose attacker it leaves possible.
+
+        Parameters
+        ----------
+        move : float64[n]
+            Made within the full room, or within room capped at `largest`.
+        largest
+            Only targets whose levels are at most this may use the movement.
+        """
+        moved = move[self._problem.targets.cell]
+        if self._insiders:
+            moved = np.where(self._known @ np.abs(move) > _STILL, 0.0, moved)
+        if np.isfinite(largest):
+            moved = np.where(self._problem.targets.highest <= largest, moved, 0.0)
+        np.maximum(self.up, moved, out=self.up)
+        np.maximum(self.down, -moved, out=self.down)
+
+    def met(self) -> BoolArray:
+        """Targets whose every level is certified (bool[t])."""
+        targets, keep = self._problem.targets, 1 - SLACK
+        return (
+            (self.up >= targets.upper * keep)
+            & (self.down >= targets.lower * keep)
+            & (self.up + self.down >= targets.sliding * keep)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Shortfall:
-    """A requirement that a pattern fails: ask for at least `level` by `dual`.
+    """A requirement that a pattern fails.
 
     Attributes
     ----------
@@ -119,7 +191,7 @@ class Shortfall:
     level, reached
         What is required and what is possible.
     coefs : float64[n]
-        Σ coefs·x ≥ level holds for every protecting pattern (inf where room is unlimited).
+        Σ coefs·x ≥ level holds for every protecting pattern.
     """
 
     target: int
@@ -129,19 +201,10 @@ class Shortfall:
     coefs: FloatArray
 
 
-def capacity(dual: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
-    """Untruncated coefficients of the capacity constraint of a dual (`SOLVER` §1)."""
-    return np.where(dual > 0, dual * hi, -dual * lo)
-
-
 def check_pattern(
-    problem: Problem,
-    hidden: BoolArray,
-    *,
-    only: IntArray | None = None,
-    stop_at: int | None = None,
+    problem: Problem, hidden: BoolArray, *, only: IntArray | None = None, stop_at: int | None = None
 ) -> list[Shortfall]:
-    """Every requirement that a 0/1 pattern fails, with a violated capacity constraint each.
+    """Every requirement that a 0/1 pattern fails, each with a capacity constraint it violates.
 
     Parameters
     ----------
@@ -154,11 +217,11 @@ def check_pattern(
     """
     targets = problem.targets
     chosen = np.arange(len(targets)) if only is None else np.asarray(only, dtype=np.int64)
+    certificates = Certificates(problem)
+    region = Region(problem, problem.lo * hidden, problem.hi * hidden)
     found: list[Shortfall] = []
-    for attacker in np.unique(targets.attacker[chosen]):
-        mine = chosen[targets.attacker[chosen] == attacker]
-        region = Region(problem, problem.lo * hidden, problem.hi * hidden, int(attacker))
-        _check_attacker(problem, region, mine, found, stop_at)
+    for k in chosen[np.argsort(targets.attacker[chosen], kind="stable")]:
+        found += _check_target(problem, region, certificates, int(k))
         if stop_at is not None and len(found) >= stop_at:
             break
     return found
@@ -169,36 +232,26 @@ def is_safe(problem: Problem, hidden: BoolArray, only: IntArray | None = None) -
     return not check_pattern(problem, hidden, only=only, stop_at=1)
 
 
-def _check_attacker(
-    problem: Problem, region: Region, mine: IntArray, found: list[Shortfall], stop_at: int | None
-) -> None:
-    targets = problem.targets
-    cells = targets.cell[mine]
-    need = {1: targets.upper[mine] * (1 - SLACK), -1: targets.lower[mine] * (1 - SLACK)}
-    width = targets.sliding[mine] * (1 - SLACK)
-    best = {1: np.zeros(len(mine)), -1: np.zeros(len(mine))}
-    done = {1: np.zeros(len(mine), dtype=np.bool_), -1: np.zeros(len(mine), dtype=np.bool_)}
-    duals: dict[tuple[int, int], FloatArray] = {}
-    for k in range(len(mine)):
-        for side in (1, -1):
-            wide = best[1][k] + best[-1][k] >= width[k]
-            if done[side][k] or (best[side][k] >= need[side][k] and wide):
-                continue
-            reach = region.push(int(cells[k]), side)
-            done[side][k] = True
-            moved = reach.move[cells]
-            np.maximum(best[1], moved, out=best[1])
-            np.maximum(best[-1], -moved, out=best[-1])
-            duals[k, side] = reach.dual
-            if best[side][k] < need[side][k]:
-                level = (targets.upper if side == 1 else targets.lower)[mine[k]]
-                coefs = capacity(reach.dual, problem.lo, problem.hi)
-                kind = "upper" if side == 1 else "lower"
-                found.append(Shortfall(int(mine[k]), kind, level, best[side][k], coefs))
-        if done[1][k] and done[-1][k] and best[1][k] + best[-1][k] < width[k]:
-            both = [capacity(duals[k, side], problem.lo, problem.hi) for side in (1, -1)]
-            reached = best[1][k] + best[-1][k]
-            level = targets.sliding[mine[k]]
-            found.append(Shortfall(int(mine[k]), "sliding", level, reached, both[0] + both[1]))
-        if stop_at is not None and len(found) >= stop_at:
-            return
+def _check_target(problem: Problem, region: Region, certificates: Certificates, k: int) -> list[Shortfall]:
+    targets, keep = problem.targets, 1 - SLACK
+    region.use(int(targets.attacker[k]))
+    cell, width = int(targets.cell[k]), targets.sliding[k]
+    duals: dict[int, FloatArray] = {}
+    found = []
+    for side, kind, best, level in (
+        (1, "upper", certificates.up, targets.upper[k]),
+        (-1, "lower", certificates.down, targets.lower[k]),
+    ):
+        wide = certificates.up[k] + certificates.down[k] >= width * keep
+        if best[k] >= level * keep and wide:
+            continue
+        reach = region.push(cell, side)
+        certificates.add(reach.move)
+        duals[side] = reach.dual
+        if reach.value < level * keep:
+            found.append(Shortfall(k, kind, level, reach.value, capacity(problem, reach.dual)))
+    reached = certificates.up[k] + certificates.down[k]
+    if reached < width * keep:
+        coefs = sum((capacity(problem, dual) for dual in duals.values()), np.zeros(problem.n))
+        found.append(Shortfall(k, "sliding", width, reached, coefs))
+    return found

@@ -9,6 +9,7 @@ that its levels are near one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -43,6 +44,11 @@ class Targets:
 
     def __len__(self) -> int:
         return len(self.cell)
+
+    @cached_property
+    def highest(self) -> FloatArray:
+        """The highest level of each target (float64[t])."""
+        return np.maximum(np.maximum(self.lower, self.upper), self.sliding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +95,11 @@ class Problem:
     def m(self) -> int:
         """Number of relations."""
         return int(self.matrix.shape[0])
+
+    @cached_property
+    def transposed(self) -> sparse.csr_array:
+        """The relations by column (n × m)."""
+        return sparse.csr_array(self.matrix.T)
 
     def cost(self, hidden: BoolArray) -> float:
         """Weight of the hidden columns (forced ones cost nothing)."""
