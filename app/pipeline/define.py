@@ -1,0 +1,161 @@
+"""define: a folder of text files becomes a checked `Publication`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from app.domain.cube import Texts
+from app.domain.errors import UserError
+from app.domain.publication import (
+    CubeDefinition,
+    Folder,
+    Position,
+    Publication,
+    Sheet,
+)
+from app.pipeline.define_cube import read_cube
+from app.pipeline.define_rules import read_confidentiality
+from app.pipeline.define_sheet import read_folder_title, read_sheet
+from app.pipeline.toml import Mistakes, Reader, read_document
+
+IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+def load_publication(folder: Path) -> Publication:
+    """Read and check a publication folder.
+
+    Raises
+    ------
+    UserError
+        With every mistake of every file: place, cause and remedy.
+    """
+    mistakes = Mistakes()
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}.")
+    root = read_document(folder / "publication.toml", "publication.toml", mistakes)
+    languages = _languages(root)
+    cubes = _cubes(folder, languages, mistakes)
+    tree = _folder(folder, folder / "sheets", "", languages, cubes, mistakes)
+    if not mistakes.found and not any(True for _ in tree.walk()):
+        mistakes.add(
+            Position("sheets", 0), "There is no sheet.", "Write one as sheets/<folder>/<sheet>.toml."
+        )
+    if root is None:
+        raise UserError(mistakes.found)
+    title = root.texts("title", languages, required=True)
+    description = root.texts("description", languages)
+    publisher = root.texts("publisher", languages)
+    confidentiality = read_confidentiality(root, cubes, bool(mistakes.found))
+    root.done("languages")
+    if mistakes.found:
+        raise UserError(mistakes.found)
+    return Publication(
+        folder=str(folder),
+        title=title,
+        description=description,
+        publisher=publisher,
+        languages=languages,
+        cubes=tuple(cubes.values()),
+        root=Folder("", title, description, tree.folders, tree.sheets),
+        confidentiality=confidentiality,
+        digest=_digest(folder),
+    )
+
+
+def _languages(root: Reader | None) -> tuple[str, ...]:
+    if root is None:
+        return ("en",)
+    languages = root.strings("languages", required=True)
+    if not languages and "languages" in root.values:
+        root.wrong("There is no language.", 'Write languages = ["en"].', "languages")
+    for language in languages:
+        if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]+)*", language):
+            root.wrong(
+                f"{language!r} is not a language code.", 'Write codes such as "en" or "es".', "languages"
+            )
+    return languages or ("en",)
+
+
+def _cubes(folder: Path, languages: tuple[str, ...], mistakes: Mistakes) -> dict[str, CubeDefinition]:
+    cubes: dict[str, CubeDefinition] = {}
+    paths = sorted((folder / "cubes").glob("*.toml"))
+    if not paths:
+        mistakes.add(Position("cubes", 0), "There is no cube.", "Write one as cubes/<name>.toml.")
+    for path in paths:
+        reader = read_document(path, path.relative_to(folder).as_posix(), mistakes)
+        cube = None if reader is None else read_cube(reader, path.parent, languages)
+        if cube is None:
+            continue
+        if cube.name in cubes:
+            mistakes.add(
+                cube.at, f"Cube {cube.name} is also in {cubes[cube.name].at.file}.", "Give it another name."
+            )
+        cubes[cube.name] = cube
+    return cubes
+
+
+def _folder(
+    base: Path,
+    here: Path,
+    identity: str,
+    languages: tuple[str, ...],
+    cubes: Mapping[str, CubeDefinition],
+    mistakes: Mistakes,
+) -> Folder:
+    """A folder and all below it, in the order that the files state (then by name)."""
+    sheets: list[tuple[int, str, Sheet]] = []
+    folders: list[tuple[int, str, Folder]] = []
+    title: Texts = {languages[0]: here.name}
+    notes: Texts = {}
+    for path in sorted(here.iterdir()) if here.is_dir() else ():
+        file = path.relative_to(base).as_posix()
+        if path.name.startswith("."):
+            continue
+        below = f"{identity}/{path.stem if path.is_file() else path.name}".lstrip("/")
+        if not path.is_dir() and path.suffix != ".toml":
+            mistakes.add(Position(file, 0), "Only .toml files belong here.", "Move it out of sheets/.")
+        elif not IDENTIFIER.fullmatch(path.name):
+            mistakes.add(
+                Position(file, 0),
+                "The name becomes an address and may hold letters, digits, - and _ only.",
+                "Rename it.",
+            )
+        elif path.is_dir():
+            order = 0
+            inner = _folder(base, path, below, languages, cubes, mistakes)
+            if (path / "folder.toml").is_file():
+                reader = read_document(path / "folder.toml", f"{file}/folder.toml", mistakes)
+                if reader is not None:
+                    words, remarks, order = read_folder_title(reader, languages)
+                    inner = Folder(below, words, remarks, inner.folders, inner.sheets)
+            folders.append((order, path.name, inner))
+        elif path.name != "folder.toml":
+            reader = read_document(path, file, mistakes)
+            if reader is not None:
+                order, sheet = read_sheet(reader, below, languages, cubes)
+                sheets.append((order, path.name, sheet))
+    return Folder(
+        identity,
+        title,
+        notes,
+        tuple(item for *_, item in sorted(folders, key=lambda entry: entry[:2])),
+        tuple(item for *_, item in sorted(sheets, key=lambda entry: entry[:2])),
+    )
+
+
+def _text_files(folder: Path) -> Iterator[Path]:
+    yield folder / "publication.toml"
+    yield from sorted((folder / "cubes").glob("*.toml"))
+    yield from sorted((folder / "sheets").rglob("*.toml"))
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in _text_files(folder):
+        body = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(body)}\0".encode())
+        digest.update(body)
+    return digest.hexdigest()

@@ -1,0 +1,219 @@
+"""define: cubes, with their files' columns checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain.cube import Texts
+from app.domain.errors import UserError
+from app.domain.publication import (
+    CalculatedDefinition,
+    CubeDefinition,
+    DimensionDefinition,
+    FactsDefinition,
+    HierarchyDefinition,
+    LevelDefinition,
+    MeasureDefinition,
+)
+from app.mdx import parse_expression
+from app.pipeline.sources import columns_of
+from app.pipeline.toml import Reader, nearest
+
+AGGREGATORS = ("sum", "count", "distinct-count", "min", "max", "avg", "median")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a file; ``names`` None when they aren't known (a database)."""
+
+    file: str
+    names: tuple[str, ...] | None
+
+    def check(self, reader: Reader, key: str, column: str | None) -> None:
+        """Note a column that the file doesn't have."""
+        if column is not None and self.names is not None and column not in self.names:
+            reader.wrong(f"File {self.file} has no column {column}.", nearest(column, self.names), key)
+
+
+def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeDefinition | None:
+    """A cube; mistakes are noted. None when it has not even a name."""
+    name = reader.text("name", required=True)
+    captions = reader.texts("caption", languages)
+    facts, columns = _facts(reader, folder)
+    dimensions = tuple(_dimensions(reader, folder, languages, columns))
+    measures = tuple(_measures(reader, languages, columns))
+    if not dimensions and "dimension" in reader.values:
+        reader.wrong("The cube has no dimension.", "Add one as [[dimension]].")
+    calculated = tuple(_calculated(reader, languages))
+    reader.done()
+    if name is None:
+        return None
+    return CubeDefinition(
+        name, captions or {languages[0]: name}, facts, dimensions, measures, calculated, reader.at("name")
+    )
+
+
+def _facts(reader: Reader, folder: Path) -> tuple[FactsDefinition, Columns]:
+    nothing = FactsDefinition(None, None, None, None, None, None, None)
+    table = reader.table("facts", required=True)
+    if table is None:
+        return nothing, Columns("", None)
+    file, url = table.text("file"), table.text("url")
+    sql, name = table.text("sql"), table.text("table")
+    columns = Columns("", None)
+    if (file is None) == (url is None):
+        table.wrong("Facts come from a file or from a database, one of the two.", "Give file or url.")
+    if url is not None and (sql is None) == (name is None):
+        table.wrong("A database needs to be told what to read.", "Give sql or table, one of the two.", "url")
+    if url is None and (sql or name):
+        table.wrong("Keys sql and table need a url.", "Give url, or leave them out.")
+    if file is not None:
+        file, columns = _file(table, "file", file, folder)
+    quoted = None if name is None else '"{}"'.format(name.replace('"', '""'))
+    roles = {role: table.text(role) for role in ("respondent", "holding", "weight", "request")}
+    for role, column in roles.items():
+        columns.check(table, role, column)
+    table.done()
+    facts = FactsDefinition(
+        file,
+        url,
+        sql or (quoted and f"select * from {quoted}"),
+        roles["respondent"],
+        roles["holding"],
+        roles["weight"],
+        roles["request"],
+    )
+    return facts, columns
+
+
+def _file(reader: Reader, key: str, file: str, folder: Path) -> tuple[str, Columns]:
+    path = (folder / file).resolve()
+    try:
+        return str(path), Columns(file, columns_of(path))
+    except UserError as error:
+        reader.wrong(error.mistakes[0].cause, f"Paths count from {Path(reader.file).parent}/.", key)
+        return str(path), Columns(file, None)
+
+
+def _dimensions(
+    reader: Reader, folder: Path, languages: tuple[str, ...], facts: Columns
+) -> Iterator[DimensionDefinition]:
+    seen: set[str] = set()
+    for table in reader.tables("dimension", required=True):
+        name = table.text("name", required=True) or ""
+        if name in seen or name == "Measures":
+            table.wrong(f"The cube has a dimension {name} already.", "Give it another name.", "name")
+        seen.add(name)
+        captions = table.texts("caption", languages) or {languages[0]: name}
+        file, key = table.text("table"), table.text("key")
+        fact = table.text("fact")
+        columns = facts
+        if file is not None:
+            file, columns = _file(table, "table", file, folder)
+            if key is None:
+                table.wrong("A dimension table needs the column that joins it.", "Give key.", "table")
+            columns.check(table, "key", key)
+            facts.check(table, "fact" if fact else "key", fact or key)
+        elif key is not None or fact is not None:
+            table.wrong("Keys key and fact join a dimension table.", "Give table, or leave them out.")
+        hierarchies = tuple(_hierarchies(table, name, languages, columns))
+        if not hierarchies:
+            table.wrong(f"Dimension {name} has no hierarchy.", "Add one as [[dimension.hierarchy]].")
+        table.done()
+        yield DimensionDefinition(name, captions, hierarchies, file, key, fact or key)
+
+
+def _hierarchies(
+    reader: Reader, dimension: str, languages: tuple[str, ...], columns: Columns
+) -> Iterator[HierarchyDefinition]:
+    seen: set[str] = set()
+    for table in reader.tables("hierarchy"):
+        name = table.text("name") or dimension
+        if name in seen:
+            table.wrong(f"Hierarchy {name} is defined twice.", "Give each its own name.", "name")
+        seen.add(name)
+        captions = table.texts("caption", languages) or {languages[0]: name}
+        everything = table.texts("all", languages) if "all" in table.values else None
+        default = table.text("default")
+        time = table.flag("time", False)
+        levels = tuple(_levels(table, languages, columns))
+        if not levels:
+            table.wrong(f"Hierarchy {name} has no level.", "Add one as [[dimension.hierarchy.level]].")
+        table.done()
+        yield HierarchyDefinition(name, captions, everything, levels, default, time)
+
+
+def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Iterator[LevelDefinition]:
+    seen: set[str] = set()
+    for table in reader.tables("level"):
+        name = table.text("name", required=True) or ""
+        if name in seen:
+            table.wrong(f"Level {name} is defined twice.", "Give each its own name.", "name")
+        seen.add(name)
+        captions = table.texts("caption", languages) or {languages[0]: name}
+        key = table.text("key", required=True) or ""
+        label, order = table.texts("label", languages), table.text("order")
+        properties: Mapping[str, str] = {}
+        inner = table.table("properties")
+        if inner is not None:
+            properties = {item: inner.text(item) or "" for item in inner.values}
+            for item, column in properties.items():
+                columns.check(inner, item, column)
+        columns.check(table, "key", key or None)
+        columns.check(table, "order", order)
+        for column in label.values():
+            columns.check(table, "label", column)
+        table.done()
+        yield LevelDefinition(name, captions, key, label, order, properties)
+
+
+def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Iterator[MeasureDefinition]:
+    seen: set[str] = set()
+    for table in reader.tables("measure", required=True):
+        name = table.text("name", required=True) or ""
+        if name in seen:
+            table.wrong(f"Measure {name} is defined twice.", "Give each its own name.", "name")
+        seen.add(name)
+        captions: Texts = table.texts("caption", languages) or {languages[0]: name}
+        aggregator = table.choice("aggregator", AGGREGATORS)
+        column = table.text("column")
+        if column is None and aggregator != "count":
+            table.wrong(f"Measure {name} needs a column.", "Give column.")
+        facts.check(table, "column", column)
+        unit = table.texts("unit", languages)
+        decimals = _decimals(table)
+        shown = "#,##0" if not decimals else "#,##0." + "0" * decimals
+        form = table.text("format") or shown
+        nonnegative = table.flag("nonnegative", True)
+        table.done()
+        yield MeasureDefinition(name, captions, aggregator, column, unit, form, decimals or 0, nonnegative)
+
+
+def _calculated(reader: Reader, languages: tuple[str, ...]) -> Iterator[CalculatedDefinition]:
+    for table in reader.tables("calculated"):
+        on = table.text("on") or "[Measures]"
+        name = table.text("name", required=True) or ""
+        captions = table.texts("caption", languages) or {languages[0]: name}
+        formula = table.text("formula", required=True) or ""
+        at = table.text_at("formula")
+        if formula:
+            try:
+                parse_expression(formula, at.file, at.line)
+            except UserError as error:
+                table.mistakes.found.extend(error.mistakes)
+        form, unit = table.text("format"), table.texts("unit", languages)
+        decimals = _decimals(table)
+        table.done()
+        yield CalculatedDefinition(on, name, captions, formula, form, decimals, unit, at)
+
+
+def _decimals(table: Reader) -> int | None:
+    if "decimals" not in table.values:
+        return None
+    decimals = table.integer("decimals", 0)
+    if not 0 <= decimals <= 12:
+        table.wrong("Key decimals is out of range.", "Give a whole number from 0 to 12.", "decimals")
+        return 0
+    return decimals

@@ -1,0 +1,173 @@
+"""define: what is protected and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, cast
+
+from app.domain.publication import (
+    CellDecision,
+    Confidentiality,
+    CubeDefinition,
+    MeasureProtection,
+    RuleDefinition,
+)
+from app.pipeline.toml import Reader, nearest
+from solver.errors import InputError
+from solver.rules import Dominance, PPercent, Request, Rule, Threshold, Zero
+
+WEIGHTS = ("value", "unit", "log")
+DECISIONS = ("hide", "show", "waive")
+RESERVED = ("zeros", "insiders", "cells")
+
+#: Parameters of each rule: those it must have, those it may have.
+PARAMETERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "threshold": (("n",), ("p",)),
+    "dominance": (("n", "k"), ()),
+    "p-percent": (("p",), ()),
+    "request": (("k",), ()),
+    "zero": (("width",), ()),
+}
+
+REQUESTED = "1"
+
+
+def rule_of(definition: RuleDefinition) -> Rule:
+    """The solver's rule of a definition.
+
+    Raises
+    ------
+    solver.errors.InputError
+        If a parameter is out of range.
+    """
+    given = definition.parameters
+    match definition.name:
+        case "threshold":
+            return Threshold(cast(int, given["n"]), given.get("p", 10.0))
+        case "dominance":
+            return Dominance(cast(int, given["n"]), given["k"])
+        case "p-percent":
+            return PPercent(given["p"])
+        case "request":
+            return Request({REQUESTED: given["k"]})
+        case "zero":
+            return Zero(given["width"])
+    raise InputError(f"rule {definition.name!r} is unknown.")
+
+
+def read_confidentiality(
+    root: Reader, cubes: Mapping[str, CubeDefinition], cubes_uncertain: bool
+) -> Confidentiality:
+    """The confidentiality section; mistakes are noted.
+
+    ``cubes_uncertain``: some cube couldn't be read, so a name that isn't found may be right.
+    """
+    section = root.table("confidentiality", required=True)
+    if section is None:
+        return Confidentiality((), (), False, True)
+    hide_zeros = section.choice("zeros", ("show", "hide"), "show") == "hide"
+    insiders = section.flag("insiders", True)
+    protections: list[MeasureProtection] = []
+    for name in section.values:
+        if name in RESERVED:
+            continue
+        table = section.table(name)
+        if table is None:
+            continue
+        if name not in cubes:
+            if not (cubes_uncertain and name):
+                section.wrong(f"There is no cube {name}.", nearest(name, [*cubes, *RESERVED]), name)
+            continue
+        protections.extend(_protections(table, cubes[name]))
+    decisions = tuple(_decisions(section, cubes))
+    section.done(*section.values)
+    return Confidentiality(tuple(protections), decisions, hide_zeros, insiders)
+
+
+def _protections(section: Reader, cube: CubeDefinition) -> Iterator[MeasureProtection]:
+    measures = [measure.name for measure in cube.measures]
+    partner: dict[str, str] = {}
+    for name in section.values:
+        table = section.table(name)
+        if table is None:
+            continue
+        if name not in measures:
+            section.wrong(f"Cube {cube.name} has no measure {name}.", nearest(name, measures), name)
+            continue
+        associated = table.text("with")
+        if associated is not None:
+            if associated == name or associated not in measures:
+                table.wrong(
+                    f"Cube {cube.name} has no other measure {associated}.",
+                    nearest(associated, measures),
+                    "with",
+                )
+            elif associated not in section.values:
+                table.wrong(
+                    f"Measure {associated} has no rules of its own.",
+                    f"Add [confidentiality.{cube.name}.{associated!r}].",
+                    "with",
+                )
+            partner[name] = associated
+            walked = [name]
+            while walked[-1] in partner and len(walked) <= len(partner) + 1:
+                walked.append(partner[walked[-1]])
+            if len(walked) > len(partner) + 1:
+                table.wrong("Measures protect each other in a circle.", "Let one stand alone.", "with")
+        weight = table.choice("weight", WEIGHTS, "value")
+        rules = tuple(_rules(table))
+        table.done()
+        yield MeasureProtection(cube.name, name, rules, associated, weight)
+
+
+def _rules(table: Reader) -> Iterator[RuleDefinition]:
+    names: set[str] = set()
+    for entry in table.tables("rules"):
+        written = entry.text("rule", required=True)
+        if written is None:
+            continue
+        if written not in PARAMETERS:
+            entry.wrong(f"There is no rule {written}.", nearest(written, list(PARAMETERS)), "rule")
+            continue
+        needed, optional = PARAMETERS[written]
+        parameters = {
+            key: entry.number(key, 0.0)
+            for key in (*needed, *optional)
+            if key in needed or key in entry.values
+        }
+        missing = [key for key in needed if key not in entry.values]
+        if missing:
+            entry.wrong(f"Rule {written} needs {' and '.join(missing)}.", "Add it.")
+        entry.done(*needed, *optional)
+        definition = RuleDefinition(written, parameters)
+        if missing or any(not isinstance(entry.values[key], int | float) for key in parameters):
+            continue
+        try:
+            rule = rule_of(definition)
+        except InputError as error:
+            entry.wrong(error.cause, error.remedy)
+            continue
+        if rule.name in names:
+            entry.wrong(f"Rule {rule.name} is given twice.", "Keep one of the two.")
+        names.add(rule.name)
+        yield definition
+
+
+def _decisions(section: Reader, cubes: Mapping[str, CubeDefinition]) -> Iterator[CellDecision]:
+    for table in section.tables("cells"):
+        cube = table.text("cube", required=len(cubes) != 1) or next(iter(cubes), "")
+        measure = table.text("measure", required=True) or ""
+        if cubes and cube not in cubes:
+            table.wrong(f"There is no cube {cube}.", nearest(cube, list(cubes)), "cube")
+        elif cubes and measure:
+            known = [item.name for item in cubes[cube].measures]
+            if measure not in known:
+                table.wrong(f"Cube {cube} has no measure {measure}.", nearest(measure, known), "measure")
+        members = table.strings("members", required=True)
+        decision = cast(Literal["hide", "show", "waive"], table.choice("decision", DECISIONS))
+        percent = table.number("percent", 10.0)
+        if not 0 < percent < float("inf"):
+            table.wrong("Key percent is out of range.", "Give a percentage above 0.", "percent")
+        reason = table.text("reason", required=True) or ""
+        table.done()
+        yield CellDecision(cube, measure, members, decision, percent, reason, table.at())
