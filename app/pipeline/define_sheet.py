@@ -12,6 +12,7 @@ from app.domain.errors import UserError
 from app.domain.publication import (
     CubeDefinition,
     Parameter,
+    Position,
     QueryDefinition,
     Sheet,
     View,
