@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 from collections.abc import Iterable, Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from demo.country import REGIONS, municipality_names
+from demo.templates import copy_templates
 
 YEARS = (2022, 2023, 2024)
 RETURNS = 600_000
@@ -57,14 +56,7 @@ def create_demo(folder: Path, returns: int = RETURNS, seed: int = SEED) -> None:
     place = _write_municipalities(data / "municipalities.csv", random, returns / len(YEARS))
     _write_lists(data)
     _write_returns(data / "returns.parquet", random, *place)
-    with as_file(files("demo") / "publication") as templates:
-        for template in sorted(templates.rglob("*.toml")):
-            target = folder / template.relative_to(templates)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.parent != folder:
-                shutil.copyfile(template, target)
-        # Last, because its presence says that the folder is complete.
-        shutil.copyfile(templates / "publication.toml", folder / "publication.toml")
+    copy_templates("publication", folder)
 
 
 def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -144,7 +136,7 @@ def _tax(income: NDArray[np.float64]) -> NDArray[np.float64]:
     rates = np.array([0.02, 0.11, 0.19, 0.28, 0.38, 0.45])
     widths = np.append(np.diff(edges), np.inf)
     slices = np.clip(income[:, None] - edges, 0, widths)
-    return slices @ rates
+    return np.asarray(slices @ rates)
 
 
 def _write_returns(

@@ -1,0 +1,186 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app import bootstrap
+from app.cli import tell
+from app.cli.failure import failures_in_words, install_last_word
+from app.cli.progress import ProgressDisplay
+
+app = typer.Typer(
+    name="celosia",
+    help="Publish an OLAP cube on the web and prove that nothing it shows gives a respondent away.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publication.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")]
+Host = Annotated[str, typer.Option(help="Address to serve on.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_PUBLISH = "Publish"
+_STEPS = "The steps of run, each alone"
+_CHECK = "Look and check"
+
+
+@app.command(rich_help_panel=_PUBLISH)
+def demo(
+    directory: Annotated[Path, typer.Option("--dir", help="Where the demo lives.")] = Path("celosia-demo"),
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    serve_it: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="Serve the site when it is ready.")
+    ] = True,
+) -> None:
+    """Make the demo publication, run it and serve it; what is already there is not made again."""
+    with failures_in_words():
+        if serve_it:
+            bootstrap.check_port(host, port)
+        bootstrap.create_demo(directory)
+        with ProgressDisplay() as progress:
+            outcome = bootstrap.run_publication(directory, progress=progress)
+        tell.outcome(outcome, bootstrap.read_status(directory))
+        if serve_it:
+            tell.address(host, port)
+            bootstrap.serve_publication(directory, host, port)
+
+
+@app.command(rich_help_panel=_PUBLISH)
+def init(folder: Folder) -> None:
+    """Begin a publication: a small commented one, ready to run."""
+    with failures_in_words():
+        bootstrap.create_starter(folder)
+        typer.echo(f"{folder} is a small publication. Edit it, then: celosia check {folder}")
+
+
+@app.command(rich_help_panel=_PUBLISH)
+def run(folder: Folder) -> None:
+    """Compute and publish a release: crawl, assess, build, suppress, audit, release.
+
+    Continues where an interrupted run stopped, and computes nothing twice.
+    """
+    _run(folder)
+
+
+@app.command(rich_help_panel=_PUBLISH)
+def serve(folder: Folder, port: Port = 8000, host: Host = "127.0.0.1") -> None:
+    """Serve the live release as a public site."""
+    with failures_in_words():
+        bootstrap.check_port(host, port)
+        tell.address(host, port)
+        bootstrap.serve_publication(folder, host, port)
+
+
+@app.command(rich_help_panel=_STEPS)
+def crawl(folder: Folder) -> None:
+    """Collect every cell that a visitor can make appear, and their equations."""
+    _run(folder, "crawl")
+
+
+@app.command(rich_help_panel=_STEPS)
+def assess(folder: Folder) -> None:
+    """Find the sensitive cells by the rules."""
+    _run(folder, "assess")
+
+
+@app.command(rich_help_panel=_STEPS)
+def build(folder: Folder) -> None:
+    """Build the suppression problems."""
+    _run(folder, "build")
+
+
+@app.command(rich_help_panel=_STEPS)
+def suppress(folder: Folder) -> None:
+    """Choose which cells to hide."""
+    _run(folder, "suppress")
+
+
+@app.command(rich_help_panel=_STEPS)
+def audit(folder: Folder) -> None:
+    """Bound every hidden cell as an attacker would; anything exposed refuses the release."""
+    _run(folder, "audit")
+
+
+@app.command(rich_help_panel=_STEPS)
+def release(folder: Folder) -> None:
+    """Make the audited release live."""
+    _run(folder, "release")
+
+
+@app.command(rich_help_panel=_CHECK)
+def check(folder: Folder) -> None:
+    """Read the publication and list every mistake in it, with file and line."""
+    with failures_in_words():
+        publication = bootstrap.check_publication(folder)
+        sheets = sum(1 for _ in publication.sheets())
+        typer.echo(f"{folder} is in order: {len(publication.cubes)} cubes, {sheets} sheets.")
+
+
+@app.command(rich_help_panel=_CHECK)
+def status(folder: Folder, as_json: Json = False) -> None:
+    """Say which release is live and what the last run found."""
+    with failures_in_words():
+        figures = bootstrap.read_status(folder)
+        if as_json:
+            typer.echo(json.dumps(figures, indent=2, ensure_ascii=False))
+        else:
+            tell.status(figures)
+
+
+@app.command("export-problems", rich_help_panel=_CHECK)
+def export_problems(
+    folder: Folder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the files; made if absent.")],
+) -> None:
+    """Write each suppression problem as a .jj file, for other solvers to try.
+
+    The files hold true values of cells: they are as confidential as the data.
+    """
+    with failures_in_words():
+        files = bootstrap.export_problems(folder, out)
+        typer.echo(f"{len(files)} problems in {out}. They hold true values: keep them as safe as the data.")
+
+
+@app.command(rich_help_panel=_CHECK)
+def attack(
+    target: Annotated[str, typer.Argument(metavar="URL|D", help="Address of a site, or a folder to serve.")],
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="Publication folder whose protection intervals the findings are held against."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try to work out hidden cells from what the site shows; exit 1 when one gives way.
+
+    Of a folder, the attack also knows which cells are sensitive and what they are promised.
+    """
+    with failures_in_words(), ProgressDisplay() as progress:
+        report = bootstrap.attack(target, truth, progress)
+    if as_json:
+        typer.echo(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
+    else:
+        tell.attack(report)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _run(folder: Path, step: str | None = None) -> None:
+    with failures_in_words():
+        with ProgressDisplay() as progress:
+            outcome = bootstrap.run_publication(folder, step, progress)
+        tell.outcome(outcome, bootstrap.read_status(folder))
+
+
+def main() -> None:
+    """Entry point of the ``celosia`` command."""
+    install_last_word()
+    app()

@@ -1,0 +1,75 @@
+"""What the commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from app.redteam.report import Report
+
+_FIGURES = (
+    ("cells", "published cells"),
+    ("implied_cells", "implied cells"),
+    ("equations", "equations"),
+    ("problems", "problems"),
+    ("primaries", "sensitive cells"),
+    ("implied_primaries", "of which implied"),
+    ("secondaries", "hidden for their sake"),
+    ("hidden_share", "share of cells hidden"),
+    ("exposures", "exposures"),
+    ("cost", "cost of the pattern"),
+    ("lower_bound", "proven lower bound"),
+)
+_LISTED = 20
+
+
+def address(host: str, port: int) -> None:
+    """Where the site is."""
+    shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::") else host
+    Console().print(f"Serving at [bold]http://{shown}:{port}/[/bold] (stop with Ctrl-C)", highlight=False)
+
+
+def status(figures: Mapping[str, Any]) -> None:
+    """The live release and the figures of the last run."""
+    console = Console()
+    live = figures.get("release")
+    console.print(
+        f"Release {live['id']} is {live['state']}." if live else "No release is live: nothing is shown.",
+        highlight=False,
+    )
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for key, label in _FIGURES:
+        value = figures.get(key)
+        if value is not None:
+            shown = f"{value:.2%}" if key == "hidden_share" else f"{value:,.6g}"
+            table.add_row(label, f"[bold]{shown}[/bold]")
+    for step, seconds in (figures.get("seconds") or {}).items():
+        table.add_row(f"{step} took", f"{seconds:.1f} s")
+    console.print(table, highlight=False)
+
+
+def attack(report: Report) -> None:
+    """What the red team found."""
+    console = Console(highlight=False, markup=False)
+    console.print(
+        f"Read {report.documents:,} documents: {report.cells:,} cells, {report.hidden:,} of them hidden; "
+        f"bounded {report.bounded:,} unknown cells."
+    )
+    if report.checked_promises:
+        console.print(f"Held {report.checked_promises:,} protection intervals against the bounds.")
+    for title, items in (
+        ("Found", report.findings),
+        ("For the office to judge (these may be hidden for others' sake)", report.suspicions),
+        ("Could not read or understand", report.notes),
+    ):
+        if items:
+            console.print(f"{title}: {len(items):,}")
+            for item in items[:_LISTED]:
+                console.print(f"  {item}")
+            if len(items) > _LISTED:
+                console.print(f"  and {len(items) - _LISTED:,} more (see --json)")
+    if report.ok:
+        console.print("Nothing found.")
