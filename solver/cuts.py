@@ -9,6 +9,7 @@ All are stored scaled to a right-hand side of one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,6 +27,11 @@ class Cut:
     columns: IntArray
     coefs: FloatArray
     rhs: float
+
+    @cached_property
+    def key(self) -> bytes:
+        """Equal for equal cuts."""
+        return self.columns.tobytes() + np.round(self.coefs, 7).tobytes()
 
     def violation(self, x: FloatArray) -> float:
         """How much x misses the right-hand side."""

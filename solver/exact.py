@@ -1,0 +1,377 @@
+"""Proven optimum of one component: cuts at the root, then a tree of its own over one warm LP.
+
+HiGHS has no lazy constraints, so its own branch and bound cannot be told of cuts while it runs;
+here attackers are asked at fractional nodes (Fischetti, Salazar 2001).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from solver.attack import check_pattern
+from solver.cuts import Cut, knapsack_cuts
+from solver.errors import InternalError
+from solver.flows import clean_up, repair
+from solver.heuristics.clock import Clock
+from solver.instance import BoolArray, FloatArray, IntArray
+from solver.lp import LpResult
+from solver.master import Master, fixable
+from solver.presolve import Problem
+from solver.separate import Separator, as_point
+
+_INTEGRAL = 1e-6
+_ROOT_ROUNDS = 400
+_NODE_ROUNDS = 6
+_STALL = 12
+
+
+@dataclass(order=True)
+class _Node:
+    bound: float
+    order: int
+    lower: FloatArray = field(compare=False)
+    upper: FloatArray = field(compare=False)
+    depth: int = field(compare=False)
+
+
+class Search:
+    """Branch and cut on a component.
+
+    Attributes
+    ----------
+    incumbent : bool[n]
+        Best pattern so far, safe.
+    cost, bound
+        Its weight, and what no pattern can go below.
+    nodes, cuts
+        Size of the search.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        clock: Clock,
+        incumbent: BoolArray,
+        report: Callable[[str, float, float], None],
+    ) -> None:
+        self._problem, self._clock, self._report = problem, clock, report
+        self.incumbent, self.cost = incumbent, problem.cost(incumbent)
+        self.bound, self.nodes = 0.0, 0
+        self.step = cost_step(problem.weight)
+        self._master = Master(problem)
+        self._separator = Separator(problem)
+        self._charged = 0.0
+        self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
+        self._up, self._down = _Average(problem.n), _Average(problem.n)
+        self._root: LpResult | None = None
+
+    @property
+    def cuts(self) -> int:
+        """Cuts in the program."""
+        return len(self._master.cuts)
+
+    @property
+    def closed(self) -> bool:
+        """Is the incumbent proven optimal?"""
+        return self.bound >= self.cost - self._tolerance
+
+    @property
+    def _tolerance(self) -> float:
+        return 1e-9 * max(1.0, self.cost)
+
+    def run(self) -> None:
+        """Search until the gap is closed or the clock is out."""
+        if self._cut_root() and not self.closed and not self._clock.out:
+            self._branch()
+
+    # ------------------------------------------------------------------- root
+
+    def _cut_root(self) -> bool:
+        """Cutting planes at the root; False if it closed the gap or time ran out."""
+        history: list[float] = []
+        master = self._master
+        for round_ in range(_ROOT_ROUNDS):
+            result = self._solve()
+            if result.status == "infeasible":
+                self._prove(self.cost)
+                return False
+            self._root = result
+            self._prove(result.objective)
+            history.append(result.objective)
+            if self.closed or self._clock.out:
+                return False
+            self._fix_root()
+            master.grow_older(result)
+            x = self._point(result)
+            if round_ % 8 == 4:
+                self._round(x)
+            if self._whole(x):
+                cuts = self._cuts_at_pattern(x)
+                if not cuts:
+                    return not self.closed
+            else:
+                cuts = self._separate(x, least=2e-3)
+            if not master.add(cuts):
+                break
+            if len(history) > _STALL and self._stalled(history):
+                break
+        self._round(self._point(self._solve()))
+        self._fix_root()
+        return True
+
+    def _stalled(self, history: list[float]) -> bool:
+        gained = history[-1] - history[-1 - _STALL]
+        return gained < 0.002 * max(self.cost - history[-1], self._tolerance)
+
+    # ------------------------------------------------------------------- tree
+
+    def _branch(self) -> None:
+        count = 0
+        heap = [_Node(self.bound, count, self._lower.copy(), self._upper.copy(), 0)]
+        while heap:
+            node = heapq.heappop(heap)
+            self._prove(min(node.bound, self.cost))
+            while node is not None:
+                if self._cutoff(node.bound):
+                    break
+                if self._clock.out:
+                    return
+                self.nodes += 1
+                children = self._process(node)
+                node = None
+                if children:
+                    for child in children:
+                        count += 1
+                        child.order = count
+                    if len(children) == 2:
+                        heapq.heappush(heap, children[1])
+                    node = children[0]
+            if self.nodes % 50 == 0:
+                heap = [waiting for waiting in heap if not self._cutoff(waiting.bound)]
+                heapq.heapify(heap)
+        self._prove(self.cost)
+
+    def _process(self, node: _Node) -> list[_Node]:
+        lower, upper = np.maximum(node.lower, self._lower), np.minimum(node.upper, self._upper)
+        if (lower > upper).any():
+            return []
+        master = self._master
+        before = -np.inf
+        for round_ in range(_NODE_ROUNDS + 1):
+            master.set_bounds(lower, upper)
+            result = self._solve()
+            if result.status == "infeasible" or self._cutoff(result.objective):
+                return []
+            node.bound = max(node.bound, result.objective)
+            zero, one = fixable(result, lower < upper, self._room(result.objective))
+            if len(zero) or len(one):
+                upper[zero], lower[one] = 0.0, 1.0
+            x = self._point(result)
+            if self._whole(x):
+                cuts = self._cuts_at_pattern(x)
+                if not cuts:
+                    return []
+                master.add(cuts)
+                continue
+            slow = result.objective - before < 0.01 * (self.cost - result.objective)
+            if round_ > 0 and (slow or round_ >= _NODE_ROUNDS):
+                break
+            before = result.objective
+            cuts = self._separate(x, least=0.02, hope=0.05 if round_ else 0.0)
+            if not master.add(cuts):
+                break
+        if self._clock.out:
+            return [_Node(node.bound, 0, lower, upper, node.depth)]
+        if self.nodes % 20 == 1:
+            self._round(x)
+            if self._cutoff(node.bound):
+                return []
+        master.grow_older(result)
+        master.forget_idle()
+        return self._children(node, lower, upper, result)
+
+    def _children(self, node: _Node, lower: FloatArray, upper: FloatArray, result: LpResult) -> list[_Node]:
+        column, bounds = self._choose(node, lower, upper, result)
+        children = []
+        for value, bound in zip((0.0, 1.0), bounds, strict=True):
+            if self._cutoff(bound):
+                continue
+            low, high = lower.copy(), upper.copy()
+            low[column] = high[column] = value
+            children.append(_Node(max(node.bound, bound), 0, low, high, node.depth + 1))
+        # Dive into the side the relaxation leans to; the other waits.
+        if len(children) == 2 and result.primal[column] > 0.5:
+            children.reverse()
+        return children
+
+    def _choose(
+        self, node: _Node, lower: FloatArray, upper: FloatArray, result: LpResult
+    ) -> tuple[int, tuple[float, float]]:
+        """Branching column by pseudo-costs, tried on the program where they are unreliable."""
+        x = result.primal
+        fractional = np.flatnonzero((x > _INTEGRAL) & (x < 1 - _INTEGRAL) & (lower < upper))
+        part = x[fractional]
+        weight = self._problem.weight[fractional]
+        down = self._down.guess(fractional, weight) * part
+        up = self._up.guess(fractional, weight) * (1 - part)
+        score = _score(down, up)
+        order = np.argsort(-score, kind="stable")
+        best, best_score, best_bounds = -1, -1.0, (0.0, 0.0)
+        tries = 12 if node.depth < 6 else 6
+        patience = 0
+        basis = None
+        for k in order[: 4 * tries]:
+            column = int(fractional[k])
+            reliable = min(self._down.count[column], self._up.count[column]) >= 4
+            bounds = (node.bound, node.bound)
+            value = float(score[k])
+            if not reliable and tries > 0:
+                tries -= 1
+                basis = self._master.save() if basis is None else basis
+                bounds = self._try(column, lower, upper, result.objective, basis)
+                gains = [max(bound - result.objective, 0.0) for bound in bounds]
+                self._down.note(column, gains[0] / part[k])
+                self._up.note(column, gains[1] / (1 - part[k]))
+                value = float(_score(np.array(gains[:1]), np.array(gains[1:]))[0])
+                if all(self._cutoff(bound) for bound in bounds):
+                    return column, bounds
+            if value > best_score:
+                best, best_score, best_bounds, patience = column, value, bounds, 0
+            else:
+                patience += 1
+                if patience >= 5:
+                    break
+        if basis is not None:
+            self._master.set_bounds(lower, upper)
+            self._master.load(basis)
+        return best, best_bounds
+
+    def _try(
+        self, column: int, lower: FloatArray, upper: FloatArray, objective: float, basis: object
+    ) -> tuple[float, float]:
+        found = []
+        for value in (0.0, 1.0):
+            low, high = lower.copy(), upper.copy()
+            low[column] = high[column] = value
+            self._master.set_bounds(low, high)
+            self._master.load(basis)
+            result = self._solve(iterations=60)
+            if result.status == "infeasible":
+                found.append(np.inf)
+            else:
+                found.append(max(result.objective, objective))
+        return found[0], found[1]
+
+    # ----------------------------------------------------------------- pieces
+
+    def _solve(self, iterations: int | None = None) -> LpResult:
+        result = self._master.solve(iterations)
+        self._charge()
+        if result.status == "unbounded":
+            raise InternalError("the relaxation of the exact method is unbounded")
+        return result
+
+    def _charge(self) -> None:
+        work = self._master.work + self._separator.work
+        self._clock.charge((work - self._charged) * 1e3)
+        self._charged = work
+
+    def _separate(self, x: FloatArray, least: float, hope: float = 0.0) -> list[Cut]:
+        cuts = self._separator.separate(x, least=least, hope=hope)
+        self._charge()
+        return cuts
+
+    def _point(self, result: LpResult) -> FloatArray:
+        return np.clip(np.where(self._problem.forced, 1.0, result.primal), 0.0, 1.0)
+
+    def _whole(self, x: FloatArray) -> bool:
+        return bool((np.minimum(x, 1 - x) < _INTEGRAL).all())
+
+    def _cuts_at_pattern(self, x: FloatArray) -> list[Cut]:
+        """Cuts against a 0/1 point, or none if it is safe (then it is the incumbent)."""
+        hidden = x > 0.5
+        point = as_point(self._problem, hidden)
+        shortfalls = check_pattern(self._problem, hidden)
+        if not shortfalls:
+            self._accept(hidden)
+            return []
+        cuts = self._separate(point, least=1e-6)
+        for shortfall in shortfalls:
+            cuts += knapsack_cuts(shortfall.coefs, shortfall.level, self._problem.forced, point, 1e-9)
+        return cuts
+
+    def _round(self, x: FloatArray) -> None:
+        """A pattern near the point: cheap where the relaxation hides, repaired, cleaned."""
+        price = self._problem.weight * (1 - x)
+        hidden = repair(self._problem, self._problem.forced, price, self._upper > 0)
+        self._accept(clean_up(self._problem, hidden))
+
+    def _accept(self, hidden: BoolArray) -> None:
+        cost = self._problem.cost(hidden)
+        if cost < self.cost - self._tolerance:
+            self.incumbent, self.cost = hidden, cost
+            self._fix_root()
+            self._report("incumbent", self.bound, self.cost)
+
+    def _fix_root(self) -> None:
+        if self._root is None:
+            return
+        zero, one = fixable(self._root, self._lower < self._upper, self._room(self._root.objective))
+        self._upper[zero], self._lower[one] = 0.0, 1.0
+        if self.nodes == 0:
+            self._master.set_bounds(self._lower, self._upper)
+
+    def _room(self, objective: float) -> float:
+        """How far the objective may rise without excluding a better pattern."""
+        return self.cost - self.step - objective + 1e-6 * max(1.0, self.step) + self._tolerance
+
+    def _cutoff(self, bound: float) -> bool:
+        return self._room(bound) < 0
+
+    def _prove(self, bound: float) -> None:
+        if self.step:
+            bound = self.step * np.ceil(bound / self.step - 1e-6)
+        bound = min(float(bound), self.cost)
+        if bound > self.bound:
+            self.bound = bound
+            self._report("bound", self.bound, self.cost)
+
+
+class _Average:
+    """Mean gain per unit of a column, guessed from its weight until known."""
+
+    def __init__(self, n: int) -> None:
+        self.count: IntArray = np.zeros(n, dtype=np.int64)
+        self._sum = np.zeros(n)
+        self._ratio, self._known = 0.0, 0
+
+    def note(self, column: int, gain: float) -> None:
+        if np.isfinite(gain):
+            self.count[column] += 1
+            self._sum[column] += gain
+
+    def guess(self, columns: IntArray, weight: FloatArray) -> FloatArray:
+        count = self.count[columns]
+        seen = self.count > 0
+        typical = float(self._sum[seen].sum() / self.count[seen].sum()) if seen.any() else 1.0
+        share = typical / max(float(weight.mean()), 1e-12)
+        return np.where(count > 0, self._sum[columns] / np.maximum(count, 1), share * weight)
+
+
+def _score(down: FloatArray, up: FloatArray) -> FloatArray:
+    return np.maximum(down, 1e-6) * np.maximum(up, 1e-6)
+
+
+def cost_step(weight: FloatArray) -> float:
+    """All costs are multiples of this; 0 if none is found."""
+    positive = weight[weight > 0]
+    for factor in (1.0, 10.0, 100.0, 1000.0, 1e4):
+        scaled = positive * factor
+        whole = np.round(scaled)
+        if len(whole) and (np.abs(scaled - whole) <= 1e-9 * whole).all() and whole.max() < 2**52:
+            return float(np.gcd.reduce(whole.astype(np.int64))) / factor
+    return 0.0
