@@ -78,7 +78,10 @@ class Folder:
 
 @dataclass(frozen=True)
 class LevelDefinition:
-    """Level: key column, caption column by language, column to order by, property columns."""
+    """Level: key column, caption column by language, column to order by, property columns.
+
+    ``unique``: a key stands for one member in the whole level; else only beneath one parent.
+    """
 
     name: str
     captions: Texts
@@ -86,6 +89,7 @@ class LevelDefinition:
     caption_columns: Mapping[str, str]
     order: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
+    unique: bool = True
 
 
 @dataclass(frozen=True)

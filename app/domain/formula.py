@@ -1,0 +1,127 @@
+"""What the formula of a calculated member became: a fixed linear combination of cells, or more.
+
+A formula is evaluated in part: sets, members and constants are worked out, references to cells stay. A
+reference says which coordinates differ from those of the cell that the formula is for, so one formula
+serves every cell that it depends on in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+#: Coordinates that a referenced cell has instead of the cell's own: (column, number), by column.
+Overrides = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """``constant + Σ coefficient · reference``, exactly.
+
+    ``constant`` is None where there is none: an empty reference plus no constant is empty, but plus a
+    constant of zero it is zero. References with coefficient zero stay, because emptiness hangs on them.
+    """
+
+    constant: Fraction | None = None
+    terms: Mapping[Overrides, Fraction] = field(default_factory=dict)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.terms and self.constant is None
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function of formulas that isn't linear in cells; ``function`` as in `app.cube.arrays`."""
+
+    function: str
+    arguments: tuple[Formula, ...]
+
+    @property
+    def kind(self) -> str:
+        """What kind of formula it is, in one word: that of its innermost part that isn't a mere sum."""
+        if self.function in ("sum", "scale"):
+            for argument in self.arguments:
+                if isinstance(argument, Apply):
+                    return argument.kind
+        return self.function
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """A measure that doesn't add up, taken over members of one hierarchy together, from the facts.
+
+    ``references`` are the cells of the single members, ``column`` the hierarchy's.
+    """
+
+    function: str
+    column: int
+    members: tuple[int, ...]
+    elsewhere: Overrides
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+
+Formula = Linear | Apply | Recompute
+
+EMPTY = Linear()
+
+
+def constant(value: Fraction | int) -> Linear:
+    return Linear(Fraction(value))
+
+
+def add(formulas: Sequence[Formula], signs: Sequence[int] | None = None) -> Formula:
+    """Sum of formulas, each taken with its sign."""
+    signed = list(zip(formulas, signs or [1] * len(formulas), strict=True))
+    total: Fraction | None = None
+    terms: dict[Overrides, Fraction] = {}
+    rest: list[Formula] = []
+    for formula, sign in signed:
+        if not isinstance(formula, Linear):
+            rest.append(scale(formula, Fraction(sign)))
+            continue
+        if formula.constant is not None:
+            total = (total or Fraction(0)) + sign * formula.constant
+        for reference, coefficient in formula.terms.items():
+            terms[reference] = terms.get(reference, Fraction(0)) + sign * coefficient
+    linear = Linear(total, terms)
+    if not rest:
+        return linear
+    if not linear.is_empty:
+        rest.append(linear)
+    return rest[0] if len(rest) == 1 else Apply("sum", tuple(rest))
+
+
+def scale(formula: Formula, factor: Fraction) -> Formula:
+    """A formula times a number."""
+    if isinstance(formula, Linear):
+        scaled = None if formula.constant is None else formula.constant * factor
+        return Linear(scaled, {key: value * factor for key, value in formula.terms.items()})
+    return formula if factor == 1 else Apply("scale", (formula, Linear(factor)))
+
+
+def multiply(left: Formula, right: Formula) -> Formula:
+    """Product: empty when either is; linear when either is a number."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Linear) and one.is_empty:
+            return EMPTY
+        if isinstance(one, Linear) and one.is_constant and one.constant is not None:
+            return scale(other, one.constant)
+    return Apply("product", (left, right))
+
+
+def divide(left: Formula, right: Formula) -> Formula:
+    """Quotient: empty when either is empty or the divisor is zero; linear when the divisor is a number."""
+    if isinstance(right, Linear) and right.is_constant:
+        return scale(left, 1 / right.constant) if right.constant else EMPTY
+    if isinstance(left, Linear) and left.is_empty:
+        return EMPTY
+    return Apply("ratio", (left, right))
