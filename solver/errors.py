@@ -2,6 +2,7 @@
 
 SolverError
 ├── InputError               whoever wrote the input
+│   └── MultipleInputError   all of its mistakes in one go
 ├── InfeasibleError          whoever set the rules: no pattern can protect these cells
 │   └── UnreachableLevelError    the levels ask for more than the external bounds allow
 └── InternalError            us

@@ -170,13 +170,19 @@ def find_violations(
     decimals: Sequence[str],
     names: Sequence[str],
     dims: Sequence[str],
+    *,
     tolerance: float = 0.0,
+    relative: float = 0.0,
 ) -> tuple[Violation, ...]:
-    """Every relation that does not add up in exact decimals (or beyond the tolerance)."""
+    """Every relation that does not add up in exact decimals.
+
+    Differences up to ``tolerance``, or up to ``relative`` times the sum of sizes, are accepted; the latter is
+    for numbers that went through binary sums.
+    """
     value = np.array(decimals, dtype=np.str_).astype(np.float64) if len(decimals) else np.zeros(0)
     matrix = relations.matrix
     scale = abs(matrix) @ np.abs(value)
-    suspects = np.flatnonzero(np.abs(matrix @ value) > 1e-15 * scale)
+    suspects = np.flatnonzero(np.abs(matrix @ value) > max(relative, 1e-15) * scale)
     violations = []
     for r in suspects.tolist():
         total = int(relations.total[r])
@@ -218,7 +224,7 @@ def check_additivity(
     else:
         decimals = table.decimals or [repr(x) for x in table.value.tolist()]
     names = [table.name(i) for i in range(len(table))]
-    return find_violations(relations_of(position, listed), decimals, names, table.dims, tolerance)
+    return find_violations(relations_of(position, listed), decimals, names, table.dims, tolerance=tolerance)
 
 
 def positions(codes: Sequence[str], hierarchy: Hierarchy, dim: str) -> Ints:

@@ -41,6 +41,16 @@ def _integrals(cell: Ints, size: Floats, width: Floats, cells: int, depth: int) 
     return top
 
 
+def _sums(cell: Ints, amount: Floats, cells: int) -> Floats:
+    """Sum by cell in extended precision, so that totals and the sums of their parts round alike."""
+    total = np.zeros(cells)
+    if len(cell):
+        order = np.argsort(cell, kind="stable")
+        first = np.flatnonzero(np.r_[True, np.diff(cell[order]) != 0])
+        total[cell[order][first]] = np.add.reduceat(amount[order].astype(np.longdouble), first)
+    return total
+
+
 def profiles_of(
     cell: ArrayLike,
     value: ArrayLike,
@@ -101,7 +111,7 @@ def profiles_of(
         raise InputError(
             "a contribution is negative.", remedy="Declare negative values if they are meant to be there."
         )
-    total = np.bincount(where, weights=amount * scale, minlength=cells)
+    total = _sums(where, amount * scale, cells)
     if holding is not None:
         owner = np.unique(np.asarray(holding), return_inverse=True)[1]
         if owner.shape != (u,):
@@ -117,7 +127,7 @@ def profiles_of(
         first = np.flatnonzero(np.r_[True, np.diff(where) != 0])
         leading[where[first]] = codes[first]
     return Profiles(
-        value=np.asarray(total, dtype=np.float64),
+        value=total,
         count=np.bincount(where, minlength=cells),
         top=_integrals(where, size, scale, cells, depth) if len(where) else np.zeros((cells, depth)),
         kind=kind,
