@@ -65,13 +65,26 @@ class Meaning:
         self._structure = structure
         self._formulas = {**structure.formulas, **formulas}
         self._trees: dict[str, Node] = {}
+        self._identities: dict[str, str] = {}
 
     def identity(self, coordinates: Coordinates) -> Coordinates:
-        """The same cell under whatever name: a calculated member is its formula."""
-        return tuple(
-            name if name not in self._formulas else "= " + " ".join(self._formulas[name].split())
-            for name in coordinates
-        )
+        """The same cell under whatever name: a group is its members, another calculated one its formula."""
+        return tuple(name if name not in self._formulas else self._identity_of(name) for name in coordinates)
+
+    def _identity_of(self, name: str) -> str:
+        if name not in self._identities:
+            identity = "= " + " ".join(self._formulas[name].split())
+            try:
+                match self._tree(name):
+                    case Call("AGGREGATE" | "SUM", (items,)):
+                        members = self._members(items, ())
+                        order = list(self._structure.hierarchies[self._column_of(members[0]) - 1].members)
+                        identity = " + ".join(sorted(members, key=order.index))
+            except (NotUnderstoodError, ValueError, IndexError):
+                # It stays its formula; what expands it says that it isn't understood.
+                identity = "= " + " ".join(self._formulas[name].split())
+            self._identities[name] = identity
+        return self._identities[name]
 
     def is_calculated(self, coordinates: Coordinates) -> bool:
         return any(name in self._formulas for name in coordinates)

@@ -36,13 +36,13 @@ class Observation:
 
 @dataclass
 class Sight:
-    """All that was seen of one cell."""
+    """All that was seen of one cell: the different numbers, and where it is hidden or empty."""
 
     meaning: Meaning
     coordinates: Coordinates
     shown: list[tuple[float, float, str]] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
+    hidden: str = ""
+    empty: str = ""
 
 
 class Knowledge:
@@ -59,11 +59,12 @@ class Knowledge:
             if sight is None:
                 sight = self._sights[identity] = Sight(meaning, seen.coordinates)
             if seen.value is not None:
-                sight.shown.append((seen.value, seen.half, seen.where))
-            if seen.hidden:
-                sight.hidden.append(seen.where)
-            elif seen.value is None:
-                sight.empty.append(seen.where)
+                if not any(value == seen.value and half <= seen.half for value, half, _ in sight.shown):
+                    sight.shown.append((seen.value, seen.half, seen.where))
+            elif seen.hidden and not sight.hidden:
+                sight.hidden = seen.where
+            elif not seen.hidden and not sight.empty:
+                sight.empty = seen.where
 
     @property
     def sights(self) -> Mapping[Coordinates, Sight]:
