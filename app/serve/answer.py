@@ -17,11 +17,11 @@ from app.serve.port import ReleaseStore
 from app.serve.stamp import Stamp, issue_stamp
 
 
-class NotPublished(CelosiaError):
+class NotPublishedError(CelosiaError):
     """The release has no such sheet, query or choice."""
 
 
-class ReleaseMoved(CelosiaError):
+class ReleaseMovedError(CelosiaError):
     """Another release went live between two readings; asking again is right."""
 
 
@@ -81,7 +81,7 @@ class LiveReader:
 
         Raises
         ------
-        ReleaseMoved
+        ReleaseMovedError
             ``release_id`` isn't live any more.
         """
         with self._lock:
@@ -89,7 +89,7 @@ class LiveReader:
         if catalogue is None or catalogue.release_id != release_id:
             catalogue = self._store.catalogue(release_id)
             if catalogue is None:
-                raise ReleaseMoved(release_id)
+                raise ReleaseMovedError(release_id)
             if catalogue.release_id != release_id:
                 raise InternalError("the store gave the catalogue of another release")
             with self._lock:
@@ -101,9 +101,9 @@ class LiveReader:
 
         Raises
         ------
-        NotPublished
+        NotPublishedError
             The release has no such layout.
-        ReleaseMoved
+        ReleaseMovedError
             ``release_id`` isn't live any more.
         """
         release = self._cells(release_id)
@@ -116,7 +116,7 @@ class LiveReader:
         if release is None or release.id != release_id:
             release = self._store.live_release()
             if release is None or release.id != release_id:
-                raise ReleaseMoved(release_id)
+                raise ReleaseMovedError(release_id)
             with self._lock:
                 self._release = release
                 self._layouts.clear()
@@ -131,7 +131,7 @@ class LiveReader:
                 return layout
         layout = self._store.layout(release_id, sheet, query, choice)
         if layout is None:
-            raise NotPublished(sheet)
+            raise NotPublishedError(sheet)
         with self._lock:
             self._layouts[key] = layout
             while len(self._layouts) > self._capacity:

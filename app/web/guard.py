@@ -43,7 +43,7 @@ _SECURITY = _security_headers("'none'")
 _EMBEDDABLE = _security_headers("*")
 
 
-class LeakBlocked(InternalError):
+class LeakBlockedError(InternalError):
     """Something unsealed tried to leave after the response had begun; the connection is cut."""
 
 
@@ -92,14 +92,14 @@ class Guard:
             inner = {**scope, "method": "GET" if head else scope["method"], RELEASE: gate.live}
             await self._app(inner, receive, gate.send)
         except Exception as error:
-            if isinstance(error, LeakBlocked):
+            if isinstance(error, LeakBlockedError):
                 raise
             # The text of an exception may quote cells, so only its type and place are told.
             place = error.__traceback__
             while place is not None and place.tb_next is not None:
                 place = place.tb_next
             where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "?"
-            log.error("%s at %s while answering", type(error).__name__, where)  # noqa: TRY400
+            log.error("%s at %s while answering", type(error).__name__, where)
             known = isinstance(error, CelosiaError)
             await gate.refuse("known failure" if known else "unforeseen failure")
         else:
@@ -167,9 +167,7 @@ class _Gate:
         self._begun = True
         security = _EMBEDDABLE if self._guard._is_embeddable(self._path) else _SECURITY
         headers = [*self._held["headers"], *security]
-        await self._send(
-            {"type": "http.response.start", "status": self._held["status"], "headers": headers}
-        )
+        await self._send({"type": "http.response.start", "status": self._held["status"], "headers": headers})
 
     async def refuse(self, cause: str) -> None:
         """Answer 500 with nothing of what was to be said; cut the connection if it's too late for that."""
@@ -178,7 +176,7 @@ class _Gate:
         if ended:
             return
         if self._begun:
-            raise LeakBlocked(cause)
+            raise LeakBlockedError(cause)
         media_type, body = self._guard._refusal(self._path)
         headers = [
             (b"content-type", media_type.encode()),
@@ -197,4 +195,4 @@ class _Gate:
             await self.refuse("a response without an end")
 
 
-__all__ = ["RELEASE", "REPLY", "SEAL", "Guard", "LeakBlocked"]
+__all__ = ["RELEASE", "REPLY", "SEAL", "Guard", "LeakBlockedError"]

@@ -1,0 +1,142 @@
+"""What programs read: the catalogue and the structure of the cubes. Captions and parents, no cells."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from app.domain.cube import Cube, Hierarchy
+from app.domain.publication import QueryDefinition
+from app.web.contents import Contents, FolderEntry, SheetEntry
+from app.web.pages import FORMATS
+
+MEDIA_TYPE = "application/json"
+
+
+def catalogue_document(contents: Contents) -> bytes:
+    """Folders, sheets, queries, parameters with their members, and where to find each."""
+    catalogue = contents.catalogue
+    return _json(
+        {
+            "release": catalogue.release_id,
+            "released": catalogue.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "title": dict(catalogue.title),
+            "description": dict(catalogue.description),
+            "publisher": dict(catalogue.publisher),
+            "languages": list(catalogue.languages),
+            "structures": {name: f"/api/v1/structure/{quote(name)}.json" for name in catalogue.cubes},
+            "folders": [_folder(contents, entry) for entry in contents.root.folders],
+            "sheets": [_sheet(contents, entry) for entry in contents.root.sheets],
+        }
+    )
+
+
+def structure_document(cube: Cube) -> bytes:
+    """Hierarchies with their levels and members (unique name, captions, parent), and measures."""
+    return _json(
+        {
+            "name": cube.name,
+            "caption": dict(cube.captions),
+            "hierarchies": [_hierarchy(hierarchy) for hierarchy in cube.hierarchies],
+            "measures": [
+                {
+                    "unique_name": measure.unique_name,
+                    "caption": dict(measure.captions),
+                    "aggregator": measure.aggregator,
+                    "additive": measure.additive,
+                    "unit": dict(measure.unit),
+                    "decimals": measure.decimals,
+                    "nonnegative": measure.nonnegative,
+                }
+                for measure in cube.measures
+            ],
+        }
+    )
+
+
+def _folder(contents: Contents, entry: FolderEntry) -> dict[str, Any]:
+    return {
+        "id": entry.folder.id,
+        "number": entry.number,
+        "title": dict(entry.folder.title),
+        "url": _pages(contents, f"f/{quote(entry.folder.id)}"),
+        "folders": [_folder(contents, child) for child in entry.folders],
+        "sheets": [_sheet(contents, child) for child in entry.sheets],
+    }
+
+
+def _sheet(contents: Contents, entry: SheetEntry) -> dict[str, Any]:
+    sheet = entry.sheet
+    return {
+        "id": sheet.id,
+        "number": entry.number,
+        "title": dict(sheet.title),
+        "notes": dict(sheet.notes),
+        "url": _pages(contents, f"s/{quote(sheet.id)}"),
+        "parameters": [
+            {
+                "name": choice.parameter.name,
+                "field": f"p.{choice.parameter.name}",
+                "title": dict(choice.parameter.title),
+                "default": choice.member.unique_name,
+                "members": [
+                    {
+                        "key": key,
+                        "unique_name": member.unique_name,
+                        "caption": dict(member.captions),
+                        "parent": member.parent,
+                    }
+                    for key, member in zip(choice.keys, choice.options, strict=True)
+                ],
+            }
+            for choice in contents.choices(sheet, {})
+        ],
+        "queries": [_query(contents, entry, query) for query in sheet.queries],
+    }
+
+
+def _query(contents: Contents, entry: SheetEntry, query: QueryDefinition) -> dict[str, Any]:
+    path = f"s/{quote(entry.sheet.id)}/{quote(query.id)}"
+    return {
+        "id": query.id,
+        "title": dict(query.title),
+        "show": query.view,
+        "cube": contents.catalogue.cube_of[entry.sheet.id, query.id],
+        "mdx": query.mdx.strip(),
+        "downloads": {extension: _pages(contents, f"{path}.{extension}") for extension, _ in FORMATS},
+    }
+
+
+def _pages(contents: Contents, path: str) -> dict[str, str]:
+    return {language: f"/{language}/{path}" for language in contents.catalogue.languages}
+
+
+def _hierarchy(hierarchy: Hierarchy) -> dict[str, Any]:
+    parents = hierarchy.parent.tolist()
+    depths = hierarchy.depth.tolist()
+    return {
+        "unique_name": hierarchy.unique_name,
+        "dimension": hierarchy.dimension,
+        "caption": dict(hierarchy.captions),
+        "time": hierarchy.time,
+        "has_all": hierarchy.has_all,
+        "default_member": hierarchy.unique_names[hierarchy.default_member],
+        "levels": [
+            {"unique_name": level.unique_name, "caption": dict(level.captions)} for level in hierarchy.levels
+        ],
+        "members": [
+            {
+                "unique_name": unique,
+                "key": hierarchy.keys[index],
+                "caption": {code: column[index] for code, column in hierarchy.member_captions.items()},
+                "parent": hierarchy.unique_names[parents[index]] if parents[index] >= 0 else None,
+                "level": hierarchy.levels[depths[index]].unique_name,
+            }
+            for index, unique in enumerate(hierarchy.unique_names)
+        ],
+    }
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

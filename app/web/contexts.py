@@ -1,0 +1,132 @@
+"""What each page's template receives: one frozen class for each template, named after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from markupsafe import Markup
+
+from app.web.charts import Chart
+from app.web.contents import FolderEntry, SheetEntry
+from app.web.maps import TileMap
+from app.web.tables import Table
+
+
+@dataclass(frozen=True)
+class Link:
+    text: str
+    address: str
+
+
+@dataclass(frozen=True)
+class LanguageLink:
+    code: str
+    name: str
+    address: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What surrounds every page."""
+
+    language: str
+    title: str
+    site: str
+    publisher: str
+    home: str
+    crumbs: tuple[Link, ...]
+    languages: tuple[LanguageLink, ...]
+    released: str
+    release_id: str
+    description: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class HomePage:
+    template: ClassVar[str] = "home.html"
+    frame: Frame
+    description: str
+    root: FolderEntry
+    tables: int
+
+
+@dataclass(frozen=True, eq=False)
+class FolderPage:
+    template: ClassVar[str] = "folder.html"
+    frame: Frame
+    entry: FolderEntry
+    notes: Markup
+
+
+@dataclass(frozen=True)
+class Option:
+    key: str
+    text: str
+    depth: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """A parameter as a select box."""
+
+    field: str
+    title: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A query on a sheet's page: its table, and its chart or maps where it is shown as such."""
+
+    id: str
+    title: str
+    table: Table
+    chart: Chart | None
+    maps: tuple[TileMap, ...]
+    downloads: tuple[Link, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SheetPage:
+    template: ClassVar[str] = "sheet.html"
+    frame: Frame
+    entry: SheetEntry
+    choosers: tuple[Chooser, ...]
+    chosen: str
+    blocks: tuple[Block, ...]
+    notes: Markup
+    before: SheetEntry | None
+    after: SheetEntry | None
+    hidden: int
+    empty: int
+    address: str
+
+
+@dataclass(frozen=True)
+class ProtectedMeasure:
+    """A measure and what its rules mean, in words."""
+
+    name: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConfidentialityPage:
+    template: ClassVar[str] = "confidentiality.html"
+    frame: Frame
+    cubes: tuple[tuple[str, tuple[ProtectedMeasure, ...]], ...]
+    hide_zeros: bool
+
+
+@dataclass(frozen=True)
+class ErrorPage:
+    template: ClassVar[str] = "error.html"
+    frame: Frame
+    status: int
+    sentence: str
+
+
+Page = HomePage | FolderPage | SheetPage | ConfidentialityPage | ErrorPage

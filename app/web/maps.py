@@ -1,0 +1,141 @@
+"""Tile maps: one tile for each area, coloured by classes of the shown values."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any
+
+from app.domain.cellset import AxisMember, CellStatus, MaskedCellSet
+from app.domain.cube import Cube
+from app.web.numbers import format_value
+from app.web.scales import class_limits
+from app.web.tables import caption, grid_of
+
+_TILE = 52
+
+
+@dataclass(frozen=True)
+class Tile:
+    """An area's tile. ``shade`` is its class from 1, or 0 for a hidden or empty cell."""
+
+    name: str
+    short: str
+    text: str
+    state: str
+    shade: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class TileMap:
+    """``title`` tells several maps of one query apart; ``classes`` are the legend, from low to high."""
+
+    title: str
+    tiles: tuple[Tile, ...]
+    width: float
+    tile_height: float
+    height: float
+    classes: tuple[str, ...]
+    hidden: int
+    empty: int
+
+
+def draw_maps(
+    masked: MaskedCellSet, options: Mapping[str, Any], cube: Cube, language: str
+) -> tuple[TileMap, ...]:
+    """One map for each column of the cellset, its areas being the rows.
+
+    ``options`` say where tiles stand: ``column`` and ``row`` name two properties of the members, or
+    ``tiles`` gives ``[column, row]`` by key or unique name. Areas without a place, or all of them when
+    nothing is said, fill a square in their order.
+    """
+    grid = grid_of(masked)
+    areas = tuple(position[0] for position in grid.rows if position)
+    places = _places(areas, options, cube)
+    width = 1 + max((x for x, _ in places), default=0)
+    height = 1 + max((y for _, y in places), default=0)
+    maps = []
+    for column, members in enumerate(grid.columns):
+        status, values = grid.status[:, column].tolist(), grid.values[:, column].tolist()
+        numbers = grid.style[:, column].tolist()
+        shown = [v for v, state in zip(values, status, strict=True) if state == CellStatus.SHOWN]
+        limits = class_limits(shown)
+        style = masked.styles[numbers[0]] if numbers else None
+        tops = [
+            max((v for v in shown if bisect_right(limits, v) == k + 1), default=low)
+            for k, low in enumerate(limits)
+        ]
+        tiles = []
+        for area, (x, y), value, state, number in zip(areas, places, values, status, numbers, strict=True):
+            is_shown = state == CellStatus.SHOWN
+            name = caption(area, language)
+            tiles.append(
+                Tile(
+                    name=name,
+                    short=name[:4].rstrip(),
+                    text=format_value(value, masked.styles[number], language) if is_shown else "",
+                    state="shown" if is_shown else "hidden" if state == CellStatus.CONFIDENTIAL else "empty",
+                    shade=bisect_right(limits, value) if is_shown else 0,
+                    x=100 * x / width,
+                    y=_TILE * y,
+                )
+            )
+        maps.append(
+            TileMap(
+                title=" · ".join(caption(member, language) for member in members),
+                tiles=tuple(tiles),
+                width=100 / width,
+                tile_height=_TILE,
+                height=_TILE * height,
+                classes=tuple(
+                    f"{format_value(low, style, language)} – {format_value(top, style, language)}"
+                    for low, top in zip(limits, tops, strict=True)
+                )
+                if style is not None
+                else (),
+                hidden=status.count(int(CellStatus.CONFIDENTIAL)),
+                empty=status.count(int(CellStatus.EMPTY)),
+            )
+        )
+    return tuple(maps)
+
+
+def _places(areas: tuple[AxisMember, ...], options: Mapping[str, Any], cube: Cube) -> list[tuple[int, int]]:
+    asked = [_place(area, options, cube) for area in areas]
+    known = [place for place in asked if place is not None]
+    left = min((x for x, _ in known), default=0)
+    top = min((y for _, y in known), default=0)
+    below = 1 + max((y - top for _, y in known), default=-1)
+    side = max(ceil(sqrt(len(areas))), 1 + max((x - left for x, _ in known), default=0))
+    places, free = [], 0
+    for place in asked:
+        if place is None:
+            places.append((free % side, below + free // side))
+            free += 1
+        else:
+            places.append((place[0] - left, place[1] - top))
+    return places
+
+
+def _place(area: AxisMember, options: Mapping[str, Any], cube: Cube) -> tuple[int, int] | None:
+    index = cube.hierarchy_index.get(area.hierarchy)
+    if index is None:
+        return None
+    hierarchy = cube.hierarchies[index]
+    member = hierarchy.index_of.get(area.unique_name)
+    if member is None:
+        return None
+    columns = hierarchy.properties.get(str(options.get("column", "")))
+    rows = hierarchy.properties.get(str(options.get("row", "")))
+    listed = options.get("tiles", {})
+    pair = listed.get(area.unique_name) or listed.get(hierarchy.keys[member])
+    if pair is None and columns is not None and rows is not None:
+        pair = (columns[member], rows[member])
+    try:
+        return (int(float(pair[0])), int(float(pair[1]))) if pair else None
+    except (ValueError, TypeError, IndexError):
+        return None

@@ -1,0 +1,210 @@
+"""Build each page's context from the release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from app.domain.cellset import MaskedCellSet
+from app.domain.cube import text_in
+from app.domain.publication import Folder, QueryDefinition
+from app.serve.answer import LiveReader, Served
+from app.web import charts, maps
+from app.web.contents import Choice, Contents, SheetEntry
+from app.web.contexts import (
+    Block,
+    Chooser,
+    ConfidentialityPage,
+    ErrorPage,
+    FolderPage,
+    Frame,
+    HomePage,
+    LanguageLink,
+    Link,
+    Option,
+    SheetPage,
+)
+from app.web.formats.download import Download
+from app.web.language import INTERFACE, language_name, long_date, translations
+from app.web.protection import protected_measures
+from app.web.refusals import sentence
+from app.web.render import markdown
+from app.web.tables import caption, lay_out
+
+#: Downloads that every query has: extension and what it is called.
+FORMATS = (("csv", "CSV"), ("json", "JSON-stat"))
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """One release in one language, from which pages are made."""
+
+    contents: Contents
+    language: str
+
+    def frame(
+        self, title: str, path: str, query: str = "", crumbs: tuple[Folder, ...] | None = None
+    ) -> Frame:
+        """The surroundings of the page at ``path`` (below the language) with a query string."""
+        catalogue = self.contents.catalogue
+        site = text_in(catalogue.title, self.language)
+        suffix = f"?{query}" if query else ""
+        trail: tuple[Link, ...] = ()
+        if crumbs is not None:
+            trail = (
+                Link(self._("Contents"), f"/{self.language}/"),
+                *(
+                    Link(text_in(folder.title, self.language), f"/{self.language}/f/{quote(folder.id)}")
+                    for folder in crumbs
+                    if folder.id
+                ),
+            )
+        return Frame(
+            language=self.language,
+            title=title,
+            site=site,
+            publisher=text_in(catalogue.publisher, self.language),
+            home=f"/{self.language}/",
+            crumbs=trail,
+            languages=tuple(
+                LanguageLink(code, language_name(code), f"/{code}/{path}{suffix}", code == self.language)
+                for code in catalogue.languages
+            ),
+            released=long_date(catalogue.created, self.language),
+            release_id=catalogue.release_id,
+            description=text_in(catalogue.description, self.language),
+        )
+
+    def _(self, text: str) -> str:
+        return translations(self.language).gettext(text)
+
+    def home(self) -> HomePage:
+        catalogue = self.contents.catalogue
+        return HomePage(
+            frame=self.frame(text_in(catalogue.title, self.language), ""),
+            description=text_in(catalogue.description, self.language),
+            root=self.contents.root,
+            tables=len(self.contents.sheets),
+        )
+
+    def folder(self, path: str) -> FolderPage:
+        entry = self.contents.folder(path)
+        return FolderPage(
+            frame=self.frame(
+                text_in(entry.folder.title, self.language), f"f/{quote(path)}", crumbs=entry.path
+            ),
+            entry=entry,
+            notes=markdown(text_in(entry.folder.notes, self.language)),
+        )
+
+    def confidentiality(self) -> ConfidentialityPage:
+        catalogue = self.contents.catalogue
+        return ConfidentialityPage(
+            frame=self.frame(self._("How the figures are protected"), "confidentiality", crumbs=()),
+            cubes=protected_measures(catalogue, self.language),
+            hide_zeros=catalogue.hide_zeros,
+        )
+
+    def sheet(
+        self,
+        entry: SheetEntry,
+        choices: tuple[Choice, ...],
+        answers: tuple[tuple[QueryDefinition, Served], ...],
+    ) -> SheetPage:
+        sheet = entry.sheet
+        query = address_query(choices)
+        path = f"s/{quote(sheet.id)}"
+        blocks = tuple(self._block(entry, definition, served.masked, query) for definition, served in answers)
+        before, after = self.contents.neighbours(sheet)
+        title = text_in(sheet.title, self.language)
+        return SheetPage(
+            frame=self.frame(title, path, query, crumbs=entry.path),
+            entry=entry,
+            choosers=tuple(self._chooser(choice) for choice in choices),
+            chosen=", ".join(caption(choice.member, self.language) for choice in choices),
+            blocks=blocks,
+            notes=markdown(text_in(sheet.notes, self.language)),
+            before=before,
+            after=after,
+            hidden=sum(block.table.hidden for block in blocks),
+            empty=sum(block.table.empty for block in blocks),
+            address=f"/{self.language}/{path}",
+        )
+
+    def _chooser(self, choice: Choice) -> Chooser:
+        floor = min(member.depth for member in choice.options)
+        return Chooser(
+            field=f"p.{choice.parameter.name}",
+            title=text_in(choice.parameter.title, self.language) or choice.parameter.name,
+            options=tuple(
+                Option(key, caption(member, self.language), member.depth - floor, index == choice.chosen)
+                for index, (member, key) in enumerate(zip(choice.options, choice.keys, strict=True))
+            ),
+        )
+
+    def _block(self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet, state: str) -> Block:
+        sheet = entry.sheet
+        contents = self.contents
+        cube = contents.catalogue.cubes[contents.catalogue.cube_of[sheet.id, query.id]]
+        base = f"/{self.language}/s/{quote(sheet.id)}/{quote(query.id)}"
+        suffix = f"?{state}" if state else ""
+        return Block(
+            id=query.id,
+            title=text_in(query.title, self.language) or text_in(sheet.title, self.language),
+            table=lay_out(masked, contents.hierarchy_captions(sheet.id, query.id), self.language),
+            chart=charts.draw(
+                masked, query.options, contents.time_hierarchies(sheet.id, query.id), self.language
+            )
+            if query.view == "chart"
+            else None,
+            maps=maps.draw_maps(masked, query.options, cube, self.language) if query.view == "map" else (),
+            downloads=tuple(Link(name, f"{base}.{extension}{suffix}") for extension, name in FORMATS),
+        )
+
+    def download(
+        self, entry: SheetEntry, query: QueryDefinition, choices: tuple[Choice, ...], masked: MaskedCellSet
+    ) -> Download:
+        catalogue = self.contents.catalogue
+        sheet = entry.sheet
+        state = address_query(choices)
+        names = [text_in(sheet.title, self.language), text_in(query.title, self.language)]
+        chosen = ", ".join(caption(choice.member, self.language) for choice in choices)
+        return Download(
+            masked=masked,
+            cube=catalogue.cubes[catalogue.cube_of[sheet.id, query.id]],
+            language=self.language,
+            number=entry.number,
+            title=". ".join(dict.fromkeys(filter(None, [*names, chosen]))),
+            notes=text_in(sheet.notes, self.language),
+            publisher=text_in(catalogue.publisher, self.language),
+            released=catalogue.created,
+            address=f"/{self.language}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
+            hidden_text=self._("confidential"),
+        )
+
+
+def address_query(choices: tuple[Choice, ...]) -> str:
+    """The query string that says these choices."""
+    return urlencode([(f"p.{choice.parameter.name}", choice.key) for choice in choices])
+
+
+def answer_queries(
+    reader: LiveReader, release_id: str, entry: SheetEntry, choices: tuple[Choice, ...]
+) -> tuple[tuple[QueryDefinition, Served], ...]:
+    """The masked answers to all queries of a sheet."""
+    choice = tuple(choice.member.unique_name for choice in choices)
+    return tuple(
+        (query, reader.answer(release_id, entry.sheet.id, query.id, choice)) for query in entry.sheet.queries
+    )
+
+
+def error_page(status: int, language: str, site: Site | None) -> ErrorPage:
+    """An error in the reader's language, inside the site's frame when there is a site."""
+    text = sentence(status, language)
+    if site is not None:
+        return ErrorPage(site.frame(text, "", crumbs=()), status, text)
+    languages = tuple(
+        LanguageLink(code, language_name(code), f"/{code}/", code == language) for code in INTERFACE
+    )
+    frame = Frame(language, text, "Celosia", "", "/", (), languages, "", "")
+    return ErrorPage(frame, status, text)

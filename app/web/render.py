@@ -1,0 +1,60 @@
+"""Contexts to HTML: one Jinja environment for each language, every text escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from app.domain.cube import text_in
+from app.web.assets import Assets
+from app.web.charts import pixels
+from app.web.contexts import Page
+from app.web.language import translations
+from app.web.places import share
+
+
+class Renderer:
+    """Turns a page's context into bytes."""
+
+    def __init__(self, assets: Assets) -> None:
+        self._assets = assets
+        self._environments: dict[str, Environment] = {}
+
+    def __call__(self, page: Page) -> bytes:
+        environment = self._environment(page.frame.language)
+        return environment.get_template(page.template).render(page=page).encode()
+
+    def _environment(self, language: str) -> Environment:
+        environment = self._environments.get(language)
+        if environment is None:
+            environment = Environment(
+                loader=FileSystemLoader(share("templates")),
+                autoescape=True,
+                undefined=StrictUndefined,
+                trim_blocks=True,
+                lstrip_blocks=True,
+                extensions=["jinja2.ext.i18n"],
+                auto_reload=False,
+            )
+            environment.install_gettext_translations(  # type: ignore[attr-defined]
+                translations(language), newstyle=True
+            )
+            environment.filters["in_language"] = text_in
+            environment.filters["px"] = pixels
+            environment.globals["asset"] = self._assets.address
+            self._environments[language] = environment
+        return environment
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    # Without raw HTML; images would be requests to somebody else.
+    return MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table").disable("image")
+
+
+def markdown(text: str) -> Markup:
+    """Notes as HTML. Raw HTML in them stays text, and links that aren't web addresses stay text."""
+    return Markup(_markdown().render(text)) if text.strip() else Markup()

@@ -1,0 +1,216 @@
+"""A masked cellset as a table of a statistical yearbook.
+
+Columns carry nested headers, one row for each hierarchy. Rows carry the last hierarchy in the stub,
+indented by its level, and the outer ones as headings of groups of rows. Further axes are outer rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby, product
+
+import numpy as np
+
+from app.domain.cellset import AxisMember, CellStatus, MaskedCellSet
+from app.domain.cube import Texts, text_in
+from app.web.numbers import format_value
+
+#: Unique name of the hierarchy of measures.
+MEASURES = "[Measures]"
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header cell; ``unit`` is said under it when the columns' or rows' units differ."""
+
+    text: str
+    span: int = 1
+    depth: int = 0
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as printed; ``state`` is ``shown``, ``empty`` or ``hidden`` and only the first has a text."""
+
+    state: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    header: Header
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows under one heading of the outer hierarchies (empty when there is none)."""
+
+    heading: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a page prints of one query.
+
+    ``stub`` names the hierarchies of the rows, ``head`` are the header rows over the columns with the
+    name of each one's hierarchy, ``context`` are the members of the slicer as (hierarchy, member).
+    """
+
+    stub: str
+    head: tuple[tuple[Header, ...], ...]
+    spanners: tuple[str, ...]
+    groups: tuple[Group, ...]
+    context: tuple[tuple[str, str], ...]
+    unit: str
+    columns: int
+    hidden: int
+    empty: int
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A masked cellset as rows × columns of tuples, whatever its number of axes.
+
+    ``values`` and ``status`` and ``style`` have shape (rows, columns).
+    """
+
+    rows: tuple[tuple[AxisMember, ...], ...]
+    columns: tuple[tuple[AxisMember, ...], ...]
+    values: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+    status: np.ndarray[tuple[int, int], np.dtype[np.int8]]
+    style: np.ndarray[tuple[int, int], np.dtype[np.int32]]
+
+
+def grid_of(masked: MaskedCellSet) -> Grid:
+    """Fold the axes: axis 0 into columns, all others into rows, the last axis outermost."""
+    axes = [axis.positions for axis in masked.axes]
+    columns = axes[0] if axes else ((),)
+    rows = tuple(
+        tuple(member for position in positions for member in position)
+        for positions in product(*reversed(axes[1:]))
+    )
+    shape = (len(rows), len(columns))
+    return Grid(
+        rows,
+        columns,
+        masked.values.reshape(shape),
+        masked.status.reshape(shape),
+        masked.style.reshape(shape),
+    )
+
+
+def caption(member: AxisMember, language: str) -> str:
+    """A member's caption."""
+    return text_in(member.captions, language) or member.unique_name
+
+
+def lay_out(masked: MaskedCellSet, hierarchies: Mapping[str, Texts], language: str) -> Table:
+    """The table of a masked cellset in a language."""
+    grid = grid_of(masked)
+    units = _Units(masked, grid, language)
+    cells = _cells(masked, grid, language)
+    floor = min((row[-1].depth for row in grid.rows if row), default=0)
+    rows = [
+        (
+            " · ".join(caption(member, language) for member in position[:-1]),
+            Row(
+                Header(
+                    caption(position[-1], language) if position else "",
+                    depth=position[-1].depth - floor if position else 0,
+                    unit=units.row[index],
+                ),
+                cells[index],
+            ),
+        )
+        for index, position in enumerate(grid.rows)
+    ]
+    return Table(
+        stub=" · ".join(filter(None, _names(grid.rows, hierarchies, language))),
+        head=_head(grid.columns, units.column, language),
+        spanners=tuple(_names(grid.columns, hierarchies, language)),
+        groups=tuple(
+            Group(heading, tuple(row for _, row in members))
+            for heading, members in groupby(rows, key=lambda pair: pair[0])
+        ),
+        context=tuple(
+            (text_in(hierarchies.get(member.hierarchy, {}), language), caption(member, language))
+            for member in masked.slicer
+        ),
+        unit=units.table,
+        columns=len(grid.columns),
+        hidden=int(np.count_nonzero(masked.status == CellStatus.CONFIDENTIAL)),
+        empty=int(np.count_nonzero(masked.status == CellStatus.EMPTY)),
+    )
+
+
+def _cells(masked: MaskedCellSet, grid: Grid, language: str) -> list[tuple[Cell, ...]]:
+    states = {int(CellStatus.EMPTY): Cell("empty"), int(CellStatus.CONFIDENTIAL): Cell("hidden")}
+    styles = masked.styles
+    return [
+        tuple(
+            states.get(status) or Cell("shown", format_value(value, styles[style], language))
+            for value, status, style in zip(values, statuses, numbers, strict=True)
+        )
+        for values, statuses, numbers in zip(
+            grid.values.tolist(), grid.status.tolist(), grid.style.tolist(), strict=True
+        )
+    ]
+
+
+def _head(
+    columns: tuple[tuple[AxisMember, ...], ...], units: tuple[str, ...], language: str
+) -> tuple[tuple[Header, ...], ...]:
+    hierarchies = [member.hierarchy for member in columns[0]] if columns else []
+    speaking = hierarchies.index(MEASURES) if MEASURES in hierarchies else len(hierarchies) - 1
+    head = []
+    for level in range(len(hierarchies)):
+        runs: list[list[int]] = []
+        for index, position in enumerate(columns):
+            same = index > 0 and columns[index - 1][: level + 1] == position[: level + 1]
+            if same and level < len(hierarchies) - 1:
+                runs[-1].append(index)
+            else:
+                runs.append([index])
+        head.append(
+            tuple(
+                Header(
+                    caption(columns[run[0]][level], language),
+                    span=len(run),
+                    unit=units[run[0]] if level == speaking else "",
+                )
+                for run in runs
+            )
+        )
+    return tuple(head)
+
+
+def _names(
+    positions: tuple[tuple[AxisMember, ...], ...], hierarchies: Mapping[str, Texts], language: str
+) -> Iterable[str]:
+    if not positions:
+        return []
+    return [text_in(hierarchies.get(member.hierarchy, {}), language) for member in positions[0]]
+
+
+class _Units:
+    """Where units are said: once for the table, else by column, else by row, else nowhere needed."""
+
+    def __init__(self, masked: MaskedCellSet, grid: Grid, language: str) -> None:
+        names = [text_in(style.unit, language) for style in masked.styles]
+        numbers = np.array([names.index(name) for name in names] or [0], dtype=np.int32)
+        unit = numbers[grid.style] if grid.style.size else np.zeros(grid.style.shape, dtype=np.int32)
+        self.table = ""
+        self.column: tuple[str, ...] = ("",) * len(grid.columns)
+        self.row: tuple[str, ...] = ("",) * len(grid.rows)
+        if not unit.size:
+            return
+        if np.all(unit == unit.flat[0]):
+            self.table = names[unit.flat[0]]
+        elif np.all(unit == unit[:1]):
+            self.column = tuple(names[number] for number in unit[0])
+        else:
+            self.row = tuple(" / ".join(dict.fromkeys(names[n] for n in row)) for row in unit)
