@@ -38,6 +38,14 @@ _ERROR = highspy.HighsStatus.kError
 _INFINITY = highspy.kHighsInf
 
 
+class _QuietHighs(highspy.Highs):
+    """HiGHS without its banner, which its constructor would print into everybody's standard output."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+
 @dataclass(frozen=True, eq=False)
 class LpResult:
     """Outcome of one solve.
@@ -122,7 +130,7 @@ class LinearProgram:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             model.integrality_ = [kinds[int(flag)] for flag in integral]
         # Typed loosely: the stubs of highspy lack some of the methods used here.
-        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        highs: Any = _QuietHighs()  # type: ignore[no-untyped-call]
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", threads)
         highs.setOptionValue("random_seed", seed)
