@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,12 +140,15 @@ def format_delimited(
     header: Sequence[str] | None, columns: Sequence[Sequence[object]], *, separator: str = ";"
 ) -> str:
     """Delimited text that :func:`parse_delimited` reads back; fields are quoted where they must be."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
-    if header is not None:
-        writer.writerow(header)
-    writer.writerows(zip(*columns, strict=True))
-    return out.getvalue()
+    special = re.compile(f'[{re.escape(separator)}"\r\n]')
+
+    def quoted(field: object) -> str:
+        text = str(field)
+        return '"' + text.replace('"', '""') + '"' if special.search(text) else text
+
+    rows = zip(*columns, strict=True)
+    listed = [header, *rows] if header is not None else [*rows]
+    return "".join(separator.join(map(quoted, row)) + "\n" for row in listed)
 
 
 def _numbers(table: DelimitedText, name: str, decimal: str | None, problems: Problems) -> Numbers:
