@@ -3,11 +3,17 @@
 A package of its own: ``from solver import Instance, solve, audit`` or ``python -m solver``.
 """
 
+from solver.audit import AuditReport, Exposure, audit
 from solver.errors import InfeasibleError, InputError, InternalError, SolverError, UnreachableLevelError
+from solver.explain import Explanation, explain
 from solver.instance import Insider, Instance, Status
 from solver.solution import Progress, Solution
+from solver.solve import solve
 
 __all__ = [
+    "AuditReport",
+    "Explanation",
+    "Exposure",
     "InfeasibleError",
     "InputError",
     "Insider",
@@ -18,4 +24,7 @@ __all__ = [
     "SolverError",
     "Status",
     "UnreachableLevelError",
+    "audit",
+    "explain",
+    "solve",
 ]

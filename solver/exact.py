@@ -15,7 +15,7 @@ import numpy as np
 from solver.attack import check_pattern
 from solver.cuts import Cut, knapsack_cuts
 from solver.errors import InternalError
-from solver.flows import clean_up, repair
+from solver.flows import UnreachableTargetError, clean_up, repair
 from solver.heuristics.clock import Clock
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
@@ -133,11 +133,10 @@ class Search:
         count = 0
         heap = [_Node(self.bound, count, self._lower.copy(), self._upper.copy(), 0)]
         while heap:
-            node = heapq.heappop(heap)
-            self._prove(min(node.bound, self.cost))
-            while node is not None:
-                if self._cutoff(node.bound):
-                    break
+            best = heapq.heappop(heap)
+            self._prove(min(best.bound, self.cost))
+            node: _Node | None = best
+            while node is not None and not self._cutoff(node.bound):
                 if self._clock.out:
                     return
                 self.nodes += 1
@@ -307,7 +306,11 @@ class Search:
     def _round(self, x: FloatArray) -> None:
         """A pattern near the point: cheap where the relaxation hides, repaired, cleaned."""
         price = self._problem.weight * (1 - x)
-        hidden = repair(self._problem, self._problem.forced, price, self._upper > 0)
+        try:
+            hidden = repair(self._problem, self._problem.forced, price, self._upper > 0)
+        except UnreachableTargetError:
+            # Fixing has left only patterns that are no better than the incumbent.
+            return
         self._accept(clean_up(self._problem, hidden))
 
     def _accept(self, hidden: BoolArray) -> None:

@@ -266,6 +266,38 @@ class Instance:
         secondary = hidden & (self.status == Status.FREE)
         return float(np.sort(self.weight[secondary]).sum())
 
+    @property
+    def out_of_reach(self) -> IntArray:
+        """Cells whose own bounds leave no room for a level of theirs (int64[k])."""
+        down, up = self.value - self.lower_bound, self.upper_bound - self.value
+        near = 1 - 1e-9
+        beyond = (self.lpl * near > down) | (self.upl * near > up) | (self.spl * near > down + up)
+        found = [np.flatnonzero(beyond & self.always_hidden)]
+        for insider in self.insiders:
+            cells = insider.targets
+            beyond = (insider.lpl * near > down[cells]) | (insider.upl * near > up[cells])
+            found.append(cells[beyond | (insider.spl * near > (down + up)[cells])])
+        return np.unique(np.concatenate(found))
+
+    def clipped(self) -> Instance:
+        """A copy whose levels ask no more than each cell's own bounds allow."""
+        down, up = self.value - self.lower_bound, self.upper_bound - self.value
+        insiders = tuple(
+            replace(
+                insider,
+                lpl=np.minimum(insider.lpl, down[insider.targets]),
+                upl=np.minimum(insider.upl, up[insider.targets]),
+                spl=np.minimum(insider.spl, (down + up)[insider.targets]),
+            )
+            for insider in self.insiders
+        )
+        return self.replace(
+            lpl=np.minimum(self.lpl, down),
+            upl=np.minimum(self.upl, up),
+            spl=np.minimum(self.spl, down + up),
+            insiders=insiders,
+        )
+
     def replace(self, **changes: Any) -> Instance:
         """A checked copy with some fields changed."""
         return replace(self, **changes)

@@ -1,0 +1,301 @@
+"""Command line: ``python -m solver solve|audit|explain|convert FILE …``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solver.audit import AuditReport, Exposure, audit
+from solver.errors import InfeasibleError, InputError, SolverError
+from solver.explain import explain
+from solver.formats.case import write_case
+from solver.formats.jj import write_jj
+from solver.instance import BoolArray, Instance, Status
+from solver.solution import Progress, Solution
+from solver.solve import METHODS, solve
+
+# Exit codes: a failed audit or an infeasible problem is an answer; bad input is not.
+OK, EXPOSED, WRONG_INPUT, INFEASIBLE = 0, 1, 2, 3
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the exit code (0 done, 1 exposed, 2 wrong input, 3 infeasible)."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except SolverError as error:
+        if getattr(options, "json", False):
+            print(json.dumps({"error": str(error)}))
+        else:
+            print(f"error: {error}", file=sys.stderr)
+        return WRONG_INPUT
+
+
+def load(path: str) -> Instance:
+    """Read a problem by the ending of its name: `.json` a case, else JJ."""
+    return Instance.from_case(path) if path.endswith(".json") else Instance.from_jj(path)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m solver", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("file", help="a JJ file (.jj, .csp, .gz) or a case (.json)")
+        command.add_argument("--json", action="store_true", help="print one JSON object")
+        command.set_defaults(run=run)
+        return command
+
+    solving = add("solve", _solve, "find a cheap safe pattern")
+    solving.add_argument("--method", choices=METHODS, default="auto")
+    solving.add_argument("--time-limit", type=float, metavar="SECONDS")
+    solving.add_argument(
+        "--work-limit", type=float, metavar="WORK", help="deterministic limit, about seconds"
+    )
+    solving.add_argument("--threads", type=int, default=1)
+    solving.add_argument("--seed", type=int, default=0)
+    solving.add_argument("--start", metavar="PATTERN", help="a pattern to start from")
+    solving.add_argument("--clip-levels", action="store_true", help="cut levels to what the bounds allow")
+    solving.add_argument("--output", metavar="PATTERN", help="write the hidden cells, one per line")
+    for name, run, text in (
+        ("audit", _audit, "what an attacker can find out about each hidden cell"),
+        ("explain", _explain, "why a cell is hidden"),
+    ):
+        command = add(name, run, text)
+        command.add_argument(
+            "--pattern", metavar="PATTERN", help="hidden cells, one per line, or solve --json"
+        )
+        if name == "explain":
+            command.add_argument("--cell", required=True, help="name or number of the cell")
+    converting = add("convert", _convert, "write the problem in another format")
+    converting.add_argument("output", help="file to write; its ending tells the format")
+    return parser
+
+
+def _solve(options: argparse.Namespace) -> int:
+    instance = load(options.file)
+    clipped: list[str] = []
+    if options.clip_levels:
+        clipped = [instance.name(int(cell)) for cell in instance.out_of_reach]
+        instance = instance.clipped()
+    start = None if options.start is None else _pattern(instance, options.start)
+    bar = _Bar(sys.stderr.isatty() and not options.json)
+    try:
+        solution = solve(
+            instance,
+            options.method,
+            time_limit=options.time_limit,
+            threads=options.threads,
+            seed=options.seed,
+            progress=bar.update,
+            work_limit=options.work_limit,
+            start=start,
+        )
+    except InfeasibleError as error:
+        bar.close()
+        _print_infeasible(error, options.json)
+        return INFEASIBLE
+    bar.close()
+    report = audit(instance, solution.hidden, threads=options.threads)
+    if options.output:
+        _write_pattern(instance, solution, options.output)
+    if options.json:
+        print(json.dumps(_solution_json(instance, solution, report, clipped)))
+    else:
+        print(
+            f"{solution.status}: cost {solution.cost:.15g}, lower bound {solution.lower_bound:.15g}", end=""
+        )
+        print(f", gap {solution.gap:.2%}, {solution.seconds:.2f} s, {solution.method}")
+        if clipped:
+            print(f"levels clipped to the bounds: {', '.join(clipped)}")
+        print("secondaries:", " ".join(_secondaries(instance, solution)) or "none")
+    return OK if report.ok else EXPOSED
+
+
+def _solution_json(
+    instance: Instance, solution: Solution, report: AuditReport, clipped: list[str]
+) -> dict[str, Any]:
+    return {
+        "status": solution.status,
+        "cost": solution.cost,
+        "lower_bound": solution.lower_bound,
+        "gap": solution.gap,
+        "secondaries": _secondaries(instance, solution),
+        "exposures": [_exposure_json(exposure) for exposure in report.exposures],
+        "method": solution.method,
+        "seconds": solution.seconds,
+        "clipped": clipped,
+        "statistics": dict(solution.statistics),
+    }
+
+
+def _print_infeasible(error: InfeasibleError, as_json: bool) -> None:
+    if not as_json:
+        print(f"infeasible: {error}")
+        return
+    answer = {
+        "status": "infeasible",
+        "cost": None,
+        "lower_bound": None,
+        "gap": None,
+        "secondaries": [],
+        "exposures": [],
+        "message": str(error),
+        "obstacles": [
+            {
+                "cell": obstacle.cell,
+                "attacker": obstacle.attacker,
+                "interval": [_finite(v) for v in obstacle.interval],
+                "required": list(obstacle.required),
+                "required_width": obstacle.required_width,
+                "relations": list(obstacle.relations),
+                "shown": list(obstacle.shown),
+                "frozen": list(obstacle.frozen),
+            }
+            for obstacle in error.obstacles
+        ],
+    }
+    print(json.dumps(answer))
+
+
+def _audit(options: argparse.Namespace) -> int:
+    instance = load(options.file)
+    report = audit(instance, _pattern(instance, options.pattern))
+    if options.json:
+        rows = zip(report.cells, report.lower, report.upper, report.slack, strict=True)
+        answer = {
+            "ok": report.ok,
+            "complete": report.complete,
+            "cells": [
+                {
+                    "cell": instance.name(int(cell)),
+                    "interval": [_finite(low), _finite(high)],
+                    "slack": _finite(slack),
+                }
+                for cell, low, high, slack in rows
+            ],
+            "exposures": [_exposure_json(exposure) for exposure in report.exposures],
+        }
+        print(json.dumps(answer))
+    else:
+        print("safe" if report.ok else "EXPOSED" if report.complete else "INCOMPLETE", end=": ")
+        print(f"{len(report.cells)} hidden cells, {len(report.exposures)} exposures")
+        for exposure in report.exposures:
+            low, high = exposure.interval
+            need = "[{:.15g}, {:.15g}], width {:.15g}".format(*exposure.required)
+            print(f"  {exposure.name}: {exposure.attacker} knows [{low:.15g}, {high:.15g}], needs {need}")
+    return OK if report.ok else EXPOSED
+
+
+def _explain(options: argparse.Namespace) -> int:
+    instance = load(options.file)
+    found = explain(instance, _pattern(instance, options.pattern), options.cell)
+    if options.json:
+        answer = {
+            "cell": found.name,
+            "status": found.status,
+            "hidden": found.hidden,
+            "necessary": found.necessary,
+            "exposes": [_exposure_json(exposure) for exposure in found.exposes],
+            "relations": list(found.relations),
+        }
+        print(json.dumps(answer))
+        return OK
+    state = "hidden" if found.hidden else "shown"
+    print(f"{found.name} (status {found.status}) is {state}.")
+    for exposure in found.exposes:
+        low, high = exposure.interval
+        print(f"  Showing it tells {exposure.attacker}: {exposure.name} is in [{low:.15g}, {high:.15g}].")
+    if found.relations:
+        print("  By relations " + ", ".join(str(relation) for relation in found.relations) + ".")
+    return OK
+
+
+def _convert(options: argparse.Namespace) -> int:
+    instance = load(options.file)
+    if options.output.endswith(".json"):
+        write_case(instance, options.output)
+    else:
+        write_jj(instance, options.output)
+    return OK
+
+
+def _pattern(instance: Instance, path: str | None) -> BoolArray:
+    """Cells named in a file, with those hidden in every pattern; None: only the latter."""
+    hidden = instance.always_hidden
+    if path is None:
+        return hidden
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}.", file=path) from None
+    if text.lstrip().startswith("{"):
+        try:
+            names = [str(name) for name in json.loads(text)["secondaries"]]
+        except (json.JSONDecodeError, KeyError, TypeError):
+            raise InputError("expected the JSON of `solve`, with its secondaries.", file=path) from None
+    else:
+        names = [line.strip() for line in text.splitlines() if line.strip()]
+    positions = {instance.name(i): i for i in range(instance.n)}
+    unknown = [name for name in names if name not in positions]
+    if unknown:
+        raise InputError(f"there is no cell named {unknown[0]}.", file=path, line=names.index(unknown[0]) + 1)
+    hidden[[positions[name] for name in names]] = True
+    return hidden
+
+
+def _write_pattern(instance: Instance, solution: Solution, path: str) -> None:
+    lines = [instance.name(int(cell)) for cell in np.flatnonzero(solution.hidden)]
+    Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def _secondaries(instance: Instance, solution: Solution) -> list[str]:
+    cells = np.flatnonzero(solution.hidden & (instance.status == Status.FREE))
+    return [instance.name(int(cell)) for cell in cells]
+
+
+def _exposure_json(exposure: Exposure) -> dict[str, Any]:
+    return {
+        "cell": exposure.name,
+        "attacker": exposure.attacker,
+        "interval": [_finite(v) for v in exposure.interval],
+        "required": [_finite(v) for v in exposure.required[:2]],
+        "required_width": exposure.required[2],
+        "certificate": [
+            {str(relation): number for relation, number in proof.items()} for proof in exposure.certificate
+        ],
+    }
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+class _Bar:
+    """One line on a terminal that follows both bounds."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def update(self, progress: Progress) -> None:
+        """Rewrite the line."""
+        if self._on:
+            gap = (progress.upper - progress.lower) / progress.upper if progress.upper > 0 else 0.0
+            text = f"{progress.seconds:8.1f} s  {progress.lower:.6g} … {progress.upper:.6g}  gap {gap:.2%}"
+            print(f"\r\x1b[K{text}  {progress.phase}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._on:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

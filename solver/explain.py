@@ -1,0 +1,94 @@
+"""Why is a cell hidden, and what stands in the way when nothing is safe?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.audit import Exposure, audit, exposures_among
+from solver.errors import InputError, Obstacle
+from solver.instance import BoolArray, Instance, IntArray, Status
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a pattern hides a cell.
+
+    Attributes
+    ----------
+    cell, name
+        The cell.
+    status
+        Its letter (u, s, z, x, v).
+    hidden
+        Whether the pattern hides it.
+    necessary
+        Showing it would expose something (always so for u, x and v).
+    exposes
+        What showing it would expose, to whom, with proofs.
+    relations
+        The relations that those proofs add up.
+    """
+
+    cell: int
+    name: str
+    status: str
+    hidden: bool
+    necessary: bool
+    exposes: tuple[Exposure, ...]
+    relations: tuple[int, ...]
+
+
+def explain(instance: Instance, hidden: BoolArray, cell: int | str) -> Explanation:
+    """The relations that force a cell of a pattern (bool[n]), and what showing it would expose.
+
+    Raises
+    ------
+    InputError
+        There is no such cell.
+    """
+    index = instance.index(cell) if isinstance(cell, str) else int(cell)
+    if not 0 <= index < instance.n:
+        raise InputError(f"there is no cell {cell}.", f"Use 0…{instance.n - 1} or a name.")
+    hidden = np.asarray(hidden, dtype=np.bool_)
+    without = hidden.copy()
+    without[index] = False
+    exposes = audit(instance, without).exposures if hidden[index] else ()
+    relations = sorted({r for exposure in exposes for proof in exposure.certificate for r in proof})
+    status = Status(int(instance.status[index]))
+    return Explanation(
+        cell=index,
+        name=instance.name(index),
+        status=status.code,
+        hidden=bool(hidden[index]),
+        necessary=bool(exposes) or bool(instance.always_hidden[index]),
+        exposes=exposes,
+        relations=tuple(relations),
+    )
+
+
+def obstacles(instance: Instance, cells: IntArray, most: int = 50) -> tuple[Obstacle, ...]:
+    """What keeps cells (int64[k]) exposed even when everything allowed is hidden."""
+    everything = np.array(instance.may_hide)
+    exposures = exposures_among(instance, everything, np.unique(cells)[:most])
+    return tuple(_obstacle(instance, exposure) for exposure in exposures)
+
+
+def _obstacle(instance: Instance, exposure: Exposure) -> Obstacle:
+    relations = sorted({relation for proof in exposure.certificate for relation in proof})
+    parts = [instance.indices[instance.indptr[r] : instance.indptr[r + 1]] for r in relations]
+    cells = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
+    fixed = instance.lower_bound[cells] == instance.upper_bound[cells]
+    empty = (instance.value[cells] == instance.lower_bound[cells]) & (instance.value[cells] == 0)
+    shown = instance.status[cells] == Status.SHOWN
+    return Obstacle(
+        cell=exposure.name,
+        attacker=exposure.attacker,
+        interval=exposure.interval,
+        required=exposure.required[:2],
+        required_width=exposure.required[2],
+        relations=tuple(relations),
+        shown=tuple(instance.name(int(i)) for i in cells[shown]),
+        frozen=tuple(instance.name(int(i)) for i in cells[(fixed | empty) & ~shown]),
+    )

@@ -1,0 +1,208 @@
+"""`solve`: reduce, search each component, put together, audit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from solver.attack import check_pattern
+from solver.audit import audit
+from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
+from solver.exact import Search
+from solver.explain import obstacles
+from solver.flows import UnreachableTargetError, clean_up, repair
+from solver.heuristics.clock import Clock
+from solver.instance import BoolArray, Instance, IntArray, Status
+from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
+from solver.solution import Progress, ProgressCallback, Solution
+
+METHODS = ("auto", "exact", "lp", "shortest-path", "mcnf", "hypercube", "modular", "gauss", "tabu")
+_AUTO_WORK = 20.0
+
+
+def solve(
+    instance: Instance,
+    method: str = "auto",
+    *,
+    time_limit: float | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    work_limit: float | None = None,
+    start: BoolArray | None = None,
+) -> Solution:
+    """Find a cheap pattern that protects every cell, and prove how cheap it could be.
+
+    Parameters
+    ----------
+    method
+        "exact" (to proven optimality), a heuristic's name, or "auto": exact within limits,
+        heuristics and neighbourhoods beyond.
+    time_limit
+        Seconds. None: limits of deterministic work alone, so that the same input gives the same
+        pattern on every machine.
+    threads, seed
+        The result depends on nothing else.
+    progress
+        Called with :class:`Progress` at every change.
+    work_limit
+        Deterministic effort, in about seconds of one core.
+    start : bool[n], optional
+        A pattern to start from, such as last year's.
+
+    Raises
+    ------
+    InfeasibleError
+        No pattern is safe; names cells, relations and must-show cells in the way.
+    UnreachableLevelError
+        Levels ask more than the external bounds allow (``instance.clipped()`` mends that).
+    InputError
+        Unknown method, or a start of the wrong shape.
+    """
+    if method not in METHODS:
+        raise InputError(f"there is no method {method}.", f"Use one of {', '.join(METHODS)}.")
+    if start is not None and np.shape(start) != (instance.n,):
+        raise InputError(f"a start of shape {np.shape(start)} does not fit {instance.n} cells.")
+    run = _Run(instance, method, time_limit, threads, seed, progress, work_limit)
+    return run.solution(start)
+
+
+class _Run:
+    def __init__(
+        self,
+        instance: Instance,
+        method: str,
+        time_limit: float | None,
+        threads: int,
+        seed: int,
+        progress: ProgressCallback | None,
+        work_limit: float | None,
+    ) -> None:
+        self._began = time.perf_counter()
+        self._instance, self._method = instance, method
+        self._time_limit, self._threads, self._seed = time_limit, threads, seed
+        self._progress = progress
+        if work_limit is None and time_limit is None and method == "auto":
+            work_limit = _AUTO_WORK
+        seconds = None if time_limit is None else max(time_limit * 0.95 - 0.05, 0.0)
+        self._clock = Clock(seconds, work_limit)
+        self._trace: list[tuple[float, float, float]] = []
+        self._interrupted = False
+
+    def solution(self, start: BoolArray | None) -> Solution:
+        beyond = self._instance.out_of_reach
+        if len(beyond):
+            raise UnreachableLevelError(
+                obstacles(self._instance, beyond), "Lower the levels or clip them to the bounds."
+            )
+        reduction = self._reduce()
+        searches = self._search(reduction, start)
+        hidden = reduction.expand([search.incumbent for search in searches])
+        self._verify(hidden)
+        cost = self._instance.cost(hidden)
+        bound = min(reduction.base_cost + sum(search.bound for search in searches), cost)
+        closed = all(search.closed for search in searches)
+        if closed:
+            bound = cost
+        return Solution(
+            hidden=hidden,
+            cost=cost,
+            lower_bound=bound,
+            gap=(cost - bound) / cost if cost > 0 else 0.0,
+            status="optimal" if closed else "feasible",
+            method=self._method,
+            seconds=time.perf_counter() - self._began,
+            statistics=self._statistics(reduction, searches),
+            trace=tuple(self._trace),
+        )
+
+    def _reduce(self) -> Reduction:
+        try:
+            return reduce_instance(self._instance)
+        except FrozenTargetError as error:
+            raise InfeasibleError(obstacles(self._instance, error.cells)) from None
+
+    def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
+        problems = reduction.problems
+        firsts = [self._first(problem, start) for problem in problems]
+        reporter = _Reporter(reduction.base_cost, len(problems), self._note)
+        searches = []
+        for k, (problem, first) in enumerate(zip(problems, firsts, strict=True)):
+            search = Search(problem, self._clock, first, reporter.of(k))
+            reporter.start(k, search.cost)
+            searches.append(search)
+        for search in searches:
+            try:
+                search.run()
+            except KeyboardInterrupt:
+                self._interrupted = True
+                break
+        return searches
+
+    def _first(self, problem: Problem, start: BoolArray | None) -> BoolArray:
+        try:
+            found = clean_up(problem, repair(problem, problem.forced))
+            if start is not None:
+                other = clean_up(problem, repair(problem, problem.local(np.asarray(start, dtype=np.bool_))))
+                found = min((other, found), key=problem.cost)
+        except UnreachableTargetError:
+            cells = _unreachable(problem)
+            raise InfeasibleError(obstacles(self._instance, cells)) from None
+        return found
+
+    def _verify(self, hidden: BoolArray) -> None:
+        if (hidden & (self._instance.status == Status.SHOWN)).any():
+            raise InternalError("a pattern hides a cell that must be shown")
+        report = audit(self._instance, hidden, threads=self._threads)
+        if not report.ok:
+            names = ", ".join(exposure.name for exposure in report.exposures[:10])
+            raise InternalError(f"the audit refuses the pattern found; exposed: {names or 'unknown'}")
+
+    def _note(self, phase: str, lower: float, upper: float) -> None:
+        seconds = time.perf_counter() - self._began
+        self._trace.append((seconds, lower, upper))
+        if self._progress is not None:
+            self._progress(Progress(phase, lower, upper, seconds))
+
+    def _statistics(self, reduction: Reduction, searches: list[Search]) -> dict[str, Any]:
+        out = "time" if self._time_limit is not None else "work"
+        stopped = "interrupt" if self._interrupted else (out if self._clock.out else "")
+        return {
+            "cells": self._instance.n,
+            "relations": self._instance.m,
+            "components": len(searches),
+            "columns": sum(problem.n for problem in reduction.problems),
+            "targets": sum(len(problem.targets) for problem in reduction.problems),
+            "nodes": sum(search.nodes for search in searches),
+            "cuts": sum(search.cuts for search in searches),
+            "work": self._clock.work,
+            "stopped": stopped,
+        }
+
+
+class _Reporter:
+    """Adds up the bounds of the components."""
+
+    def __init__(self, base: float, count: int, note: Callable[[str, float, float], None]) -> None:
+        self._base, self._note = base, note
+        self._lower, self._upper = [0.0] * count, [0.0] * count
+
+    def start(self, k: int, upper: float) -> None:
+        self._upper[k] = upper
+
+    def of(self, k: int) -> Callable[[str, float, float], None]:
+        def report(phase: str, lower: float, upper: float) -> None:
+            self._lower[k], self._upper[k] = lower, upper
+            self._note(phase, self._base + sum(self._lower), self._base + sum(self._upper))
+
+        return report
+
+
+def _unreachable(problem: Problem) -> IntArray:
+    """Original cells of the targets that even hiding everything leaves exposed."""
+    shortfalls = check_pattern(problem, np.ones(problem.n, dtype=np.bool_))
+    columns = np.unique([problem.targets.cell[s.target] for s in shortfalls])
+    return problem.cells[np.isin(problem.column, columns)]
