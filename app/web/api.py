@@ -6,6 +6,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy
 from app.domain.publication import QueryDefinition
 from app.web.contents import Contents, FolderEntry, SheetEntry
@@ -25,6 +26,7 @@ def catalogue_document(contents: Contents) -> bytes:
             "description": dict(catalogue.description),
             "publisher": dict(catalogue.publisher),
             "languages": list(catalogue.languages),
+            "zeros_shown": not catalogue.hide_zeros,
             "structures": {name: f"/api/v1/structure/{quote(name)}.json" for name in catalogue.cubes},
             "folders": [_folder(contents, entry) for entry in contents.root.folders],
             "sheets": [_sheet(contents, entry) for entry in contents.root.sheets],
@@ -32,8 +34,18 @@ def catalogue_document(contents: Contents) -> bytes:
     )
 
 
-def structure_document(cube: Cube) -> bytes:
-    """Hierarchies with their levels and members (unique name, captions, parent), and measures."""
+def structure_document(catalogue: Catalogue, cube: Cube) -> bytes:
+    """Hierarchies with their levels and members (unique name, captions, parent), measures, formulas.
+
+    A measure's ``threshold`` is the smallest number of contributors of a shown cell, as the page on
+    confidentiality says in words.
+    """
+    thresholds = {
+        protection.measure: int(rule.parameters["n"])
+        for protection in catalogue.protection
+        for rule in protection.rules
+        if protection.cube == cube.name and rule.name == "threshold"
+    }
     return _json(
         {
             "name": cube.name,
@@ -48,8 +60,17 @@ def structure_document(cube: Cube) -> bytes:
                     "unit": dict(measure.unit),
                     "decimals": measure.decimals,
                     "nonnegative": measure.nonnegative,
+                    "threshold": thresholds.get(measure.name, thresholds.get(measure.unique_name)),
                 }
                 for measure in cube.measures
+            ],
+            "calculated": [
+                {
+                    "unique_name": f"{member.hierarchy}.[{member.name}]",
+                    "caption": dict(member.captions),
+                    "formula": member.formula,
+                }
+                for member in catalogue.calculated.get(cube.name, ())
             ],
         }
     )
