@@ -138,10 +138,11 @@ class _Front:
         return Reply(body, api.MEDIA_TYPE, headers=_ANYONE)
 
     async def structure(self, request: Request, name: str) -> Response:
-        cube = self._contents_of(request).catalogue.cubes.get(name)
+        catalogue = self._contents_of(request).catalogue
+        cube = catalogue.cubes.get(name)
         if cube is None:
             raise RefusalError(404)
-        body = await run_sync(api.structure_document, cube)
+        body = await run_sync(api.structure_document, catalogue, cube)
         return Reply(body, api.MEDIA_TYPE, headers=_ANYONE)
 
     async def language(self, request: Request, language: str) -> Response:
