@@ -148,7 +148,7 @@ def _two_parents(root: _Node, definition: HierarchyDefinition, file: str) -> lis
                         file,
                         0,
                         0,
-                        f"Level {level.name} of hierarchy {definition.name}: key “{key}” stands under {above}.",
+                        f"Hierarchy {definition.name}: key “{key}” of level {level.name} stands under {above}.",
                         "Give it one parent, or say unique = false for the level.",
                     )
                 )

@@ -59,3 +59,12 @@ def encode(values: FloatArray) -> tuple[FixedPoint, Ints]:
     low = np.rint(np.ldexp(scaled - high, bits))
     limbs = np.stack([high.astype(np.int64), low.astype(np.int64)], axis=1)
     return FixedPoint(None, exponent + bits, shift=bits, limbs=2), limbs
+
+
+def encode_integers(values: Ints, decimals: int) -> tuple[FixedPoint, Ints]:
+    """Limbs of integers that count units of ``10**-decimals``."""
+    largest = float(np.max(np.abs(values.astype(np.float64)), initial=0.0))
+    if largest * max(1, len(values)) < LIMIT:
+        return FixedPoint(decimals), values[:, None]
+    low = values & (2**31 - 1)
+    return FixedPoint(decimals, shift=31, limbs=2), np.stack([values >> 31, low], axis=1)

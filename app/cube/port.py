@@ -58,6 +58,8 @@ class Profiles:
         same number in every cell.
     requested : float64[n]
         Largest contribution of a contributor that asked for confidentiality, 0 if none did.
+    mass : float64[n]
+        Weighted sum of the absolute contributions: ``value`` unless some are negative.
     """
 
     value: FloatArray
@@ -66,6 +68,7 @@ class Profiles:
     top: FloatArray
     holder: NDArray[np.int64]
     requested: FloatArray
+    mass: FloatArray
 
 
 class CubeServer(Protocol):

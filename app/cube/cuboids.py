@@ -1,0 +1,305 @@
+"""Cuboids: the facts summed by one level of each hierarchy, made once and used again.
+
+A coarser cuboid is added up from a finer one that is there already; what can't be is asked of the engine,
+all in one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cube.facts import Ancestors
+from app.cube.numbers import FixedPoint
+from app.domain.cellset import FloatArray
+from app.domain.cube import Cube, IntArray
+from app.domain.errors import UserError
+
+Ints = NDArray[np.int64]
+#: Level of each hierarchy, -1 where it isn't grouped by.
+Levels = tuple[int, ...]
+
+#: Aggregators that can be added up from parts.
+_FROM_PARTS = frozenset({"sum", "count", "avg", "min", "max"})
+_SMALL = 50_000
+_LARGEST_KEY = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Exact sums of a measure as limbs, int64[n, limbs], and how many rows had a value, int64[n]."""
+
+    present: Ints
+    limbs: Ints
+
+    def take(self, rows: NDArray[np.intp]) -> Sums:
+        return Sums(self.present[rows], self.limbs[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """Values that are what they are: float64[n], nan where no row had one."""
+
+    values: FloatArray
+
+    def take(self, rows: NDArray[np.intp]) -> Ready:
+        return Ready(self.values[rows])
+
+
+Column = Sums | Ready
+
+
+@dataclass(eq=False)
+class Cuboid:
+    """Groups in order of ``key``, with the columns of the measures asked for so far."""
+
+    levels: Levels
+    key: Ints
+    columns: dict[int, Column] = field(default_factory=dict)
+
+
+class Scanner(Protocol):
+    """The engine's side: sums by several level combinations in one statement."""
+
+    def scan(
+        self, wanted: Sequence[Levels], measures: Sequence[int]
+    ) -> list[tuple[Mapping[int, IntArray], dict[int, Column]]]:
+        """For each level combination: member numbers by grouped hierarchy, and the measures' columns.
+
+        Rows without a member at a level are left out.
+        """
+        ...
+
+
+class Cuboids:
+    """The cache; safe for concurrent readers."""
+
+    def __init__(
+        self, cube: Cube, scales: Sequence[FixedPoint], n_facts: int, ancestors: Ancestors, scanner: Scanner
+    ) -> None:
+        self.cube = cube
+        self.scales = scales
+        self.n_facts = n_facts
+        self.ancestors = ancestors
+        self._scanner = scanner
+        self._made: dict[Levels, Cuboid] = {}
+        self._lock = RLock()
+        self._complete: dict[tuple[int, int], bool] = {}
+        aggregators = [measure.aggregator for measure in cube.measures]
+        self._cheapest = min(range(len(aggregators)), key=lambda m: aggregators[m] not in _FROM_PARTS)
+
+    def strides(self, levels: Levels) -> Ints:
+        """Packs the members of grouped hierarchies into one key, int64[H]."""
+        strides = np.zeros(len(levels), dtype=np.int64)
+        stride = 1
+        for hierarchy, level in enumerate(levels):
+            if level >= 0:
+                strides[hierarchy] = stride
+                stride *= self.cube.hierarchies[hierarchy].size
+        if stride >= _LARGEST_KEY:
+            raise UserError("A query groups by more combinations of members than can be numbered.")
+        return strides
+
+    def signatures(self, coords: IntArray) -> tuple[list[Levels], NDArray[np.intp]]:
+        """Level combinations of cells, and which of them each row of coordinates has."""
+        packed = np.zeros(len(coords), dtype=np.int64)
+        for hierarchy, tree in enumerate(self.cube.hierarchies):
+            levels = self.ancestors.level_of[hierarchy][coords[:, 1 + hierarchy]]
+            packed = packed * (len(tree.levels) + 1) + levels + 1
+        _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+        combinations = [
+            tuple(
+                int(self.ancestors.level_of[h][coords[row, 1 + h]]) for h in range(len(self.cube.hierarchies))
+            )
+            for row in first
+        ]
+        return combinations, inverse
+
+    def values(self, coords: IntArray) -> FloatArray:
+        """Values of cells of own measures and members: float64[n], nan where a cell has no facts."""
+        result = np.full(len(coords), np.nan)
+        if not len(coords):
+            return result
+        combinations, which = self.signatures(coords)
+        pairs, inverse = np.unique(np.stack([which, coords[:, 0]], axis=1), axis=0, return_inverse=True)
+        wanted: dict[Levels, set[int]] = {}
+        for combination, measure in pairs.tolist():
+            wanted.setdefault(combinations[combination], set()).add(measure)
+        cuboids = self.need(wanted)
+        order = np.argsort(inverse, kind="stable")
+        bounds = np.searchsorted(inverse[order], np.arange(len(pairs) + 1))
+        for index, (combination, measure) in enumerate(pairs.tolist()):
+            rows = order[bounds[index] : bounds[index + 1]]
+            cuboid = cuboids[combinations[combination]]
+            keys = self.pack(cuboid.levels, coords[rows])
+            result[rows] = self._lookup(cuboid, measure, keys)
+        return result
+
+    def _lookup(self, cuboid: Cuboid, measure: int, keys: Ints) -> FloatArray:
+        found = np.full(len(keys), np.nan)
+        if not len(cuboid.key):
+            return found
+        place = np.minimum(np.searchsorted(cuboid.key, keys), len(cuboid.key) - 1)
+        hit = cuboid.key[place] == keys
+        found[hit] = self.column_values(measure, cuboid.columns[measure])[place[hit]]
+        return found
+
+    def column_values(self, measure: int, column: Column) -> FloatArray:
+        """Values of a cuboid's groups, nan where no row has one."""
+        if isinstance(column, Ready):
+            return column.values
+        values = self.scales[measure].to_float(column.limbs)
+        if self.cube.measures[measure].aggregator == "avg":
+            values = values / np.maximum(column.present, 1)
+        return np.where(column.present > 0, values, np.nan)
+
+    def need(self, wanted: Mapping[Levels, set[int]]) -> dict[Levels, Cuboid]:
+        """Cuboids of level combinations with the measures asked for, from the cache or made now."""
+        with self._lock:
+            missing = {
+                levels: lacking
+                for levels, measures in wanted.items()
+                if (lacking := measures - self._known(levels))
+            }
+            scans: dict[Levels, set[int]] = {}
+            rollups: list[tuple[Levels, set[int]]] = []
+            for levels in sorted(missing, key=lambda levels: (-sum(levels), levels)):
+                lacking = missing[levels]
+                if self._source(levels, lacking, scans) is not None:
+                    rollups.append((levels, lacking))
+                else:
+                    scans[levels] = lacking
+            if scans:
+                order = list(scans)
+                measures = sorted(set().union(*scans.values()))
+                for levels, (members, columns) in zip(
+                    order, self._scanner.scan(order, measures), strict=True
+                ):
+                    self._keep(levels, members, columns)
+            for levels, lacking in rollups:
+                source = self._source(levels, lacking, {})
+                if source is None:
+                    raise AssertionError("a planned cuboid isn't there")
+                self._roll_up(self._made[source], levels, lacking)
+            return {levels: self._made[levels] for levels in wanted}
+
+    def _known(self, levels: Levels) -> set[int]:
+        cuboid = self._made.get(levels)
+        return set(cuboid.columns) if cuboid is not None else set()
+
+    def _source(
+        self, levels: Levels, measures: set[int], planned: Mapping[Levels, set[int]]
+    ) -> Levels | None:
+        """The smallest finer cuboid that these levels can be added up from."""
+        if any(self.cube.measures[measure].aggregator not in _FROM_PARTS for measure in measures):
+            return None
+        best: tuple[float, Levels] | None = None
+        candidates = [(key, float(len(made.key)), set(made.columns)) for key, made in self._made.items()]
+        candidates += [(key, self._estimate(key), has) for key, has in planned.items()]
+        for finer, size, has in candidates:
+            if finer == levels or not measures <= has or size > max(_SMALL, self.n_facts / 4):
+                continue
+            if self.can_roll_up(finer, levels) and (best is None or size < best[0]):
+                best = (size, finer)
+        return None if best is None else best[1]
+
+    def can_roll_up(self, finer: Levels, levels: Levels) -> bool:
+        """Whether groups by the finer levels can be added up to the others."""
+        return all(
+            fine == coarse or (fine > coarse and self.complete(h, fine))
+            for h, (fine, coarse) in enumerate(zip(finer, levels, strict=True))
+        )
+
+    def complete(self, hierarchy: int, level: int) -> bool:
+        """Whether every fact has a member at the level."""
+        key = (hierarchy, level)
+        if key not in self._complete:
+            self._complete[key] = self.ancestors.complete(hierarchy, level)
+        return self._complete[key]
+
+    def _estimate(self, levels: Levels) -> float:
+        size = 1.0
+        for hierarchy, level in enumerate(levels):
+            if level >= 0:
+                size *= float(np.count_nonzero(self.cube.hierarchies[hierarchy].depth == level))
+        return min(size, float(self.n_facts))
+
+    def _keep(self, levels: Levels, members: Mapping[int, IntArray], columns: dict[int, Column]) -> None:
+        strides = self.strides(levels)
+        n = next((len(numbers) for numbers in members.values()), 1)
+        key = np.zeros(n, dtype=np.int64)
+        for hierarchy, numbers in members.items():
+            key += numbers * strides[hierarchy]
+        order = np.argsort(key)
+        cuboid = self._made.setdefault(levels, Cuboid(levels, key[order]))
+        for measure, column in columns.items():
+            cuboid.columns[measure] = column.take(order)
+
+    def coarser_keys(self, finer: Levels, key: Ints, levels: Levels) -> tuple[Ints, NDArray[np.bool_]]:
+        """Keys that groups by finer levels have at coarser ones, and whether they have one at all."""
+        fine, coarse = self.strides(finer), self.strides(levels)
+        packed = np.zeros(len(key), dtype=np.int64)
+        inside = np.ones(len(key), dtype=bool)
+        for hierarchy, level in enumerate(levels):
+            if level >= 0:
+                members = key // fine[hierarchy] % self.cube.hierarchies[hierarchy].size
+                above = self.ancestors.at(hierarchy, level)[members]
+                inside &= above >= 0
+                packed += above * coarse[hierarchy]
+        return packed, inside
+
+    def pack(self, levels: Levels, coords: IntArray) -> Ints:
+        """Keys of cells of one level combination."""
+        return coords[:, 1:].astype(np.int64) @ self.strides(levels)
+
+    def keys(self, levels: Levels) -> Ints:
+        """Keys of the cells that have facts, ascending."""
+        made = self._made.get(levels)
+        if made is None:
+            made = self.need({levels: {self._cheapest}})[levels]
+        return made.key
+
+    def sums(self, measure: int, parts: IntArray, owner: Ints, n: int) -> FloatArray:
+        """Values of ``n`` cells that consist of parts without common facts, nan where there are none."""
+        column = self.scales[measure]
+        present = np.zeros(n, dtype=np.int64)
+        limbs = np.zeros((n, column.limbs), dtype=np.int64)
+        combinations, which = self.signatures(parts)
+        cuboids = self.need({levels: {measure} for levels in combinations})
+        for index, levels in enumerate(combinations):
+            mine = np.flatnonzero(which == index)
+            cuboid = cuboids[levels]
+            sums = cuboid.columns[measure]
+            if not isinstance(sums, Sums) or not len(cuboid.key):
+                continue
+            keys = self.pack(levels, parts[mine])
+            place = np.minimum(np.searchsorted(cuboid.key, keys), len(cuboid.key) - 1)
+            hit = cuboid.key[place] == keys
+            np.add.at(present, owner[mine[hit]], sums.present[place[hit]])
+            np.add.at(limbs, owner[mine[hit]], sums.limbs[place[hit]])
+        return np.where(present > 0, column.to_float(limbs), np.nan)
+
+    def _roll_up(self, source: Cuboid, levels: Levels, measures: set[int]) -> None:
+        key, inside = self.coarser_keys(source.levels, source.key, levels)
+        order = np.argsort(key[inside], kind="stable")
+        rows = np.flatnonzero(inside)[order]
+        groups, starts = np.unique(key[rows], return_index=True)
+        cuboid = self._made.setdefault(levels, Cuboid(levels, groups))
+        for measure in measures:
+            column = source.columns[measure]
+            aggregator = self.cube.measures[measure].aggregator
+            if not len(groups):
+                cuboid.columns[measure] = column.take(rows)
+            elif isinstance(column, Ready):
+                reduce = np.fmin if aggregator == "min" else np.fmax
+                cuboid.columns[measure] = Ready(reduce.reduceat(column.values[rows], starts))
+            else:
+                cuboid.columns[measure] = Sums(
+                    np.add.reduceat(column.present[rows], starts),
+                    np.add.reduceat(column.limbs[rows], starts, axis=0),
+                )

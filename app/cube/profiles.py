@@ -1,0 +1,563 @@
+"""Contributor profiles of many cells at once, from the facts' arrays.
+
+Most contributors have all their rows in one leaf of the cube. Their counts and largest contributions are
+made for a whole level combination in a few passes over presorted rows. Contributors met in several leaves
+are gathered cell by cell, and so are groups of members, whose parts may share contributors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cube.cuboids import Cuboids, Levels
+from app.cube.facts import Ancestors, Facts
+from app.cube.port import Group, Profiles
+from app.domain.cellset import FloatArray
+from app.domain.cube import Cube, IntArray
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+#: Above this share of rows of wandering contributors it pays to look for a hierarchy that fixes them.
+_FEW = 0.02
+#: Largest product of members that is looked up in a table rather than searched.
+_TABLE = 8_000_000
+_CHUNK = 1_000_000
+#: However small the weights, no more contributions of a cell are looked at.
+_MOST_PIECES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Entities:
+    """What single contributors bring, a row for each leaf that they are in.
+
+    Attributes
+    ----------
+    leaf : int32[n] by hierarchy
+    contributor : int64[n]
+    weight : float64[n] or None
+    amounts : float64[n] by measure
+        Contribution of one weighted unit.
+    asked : bool[n] or None
+    """
+
+    leaf: tuple[IntArray, ...]
+    contributor: Ints
+    weight: FloatArray | None
+    amounts: tuple[FloatArray, ...]
+    asked: NDArray[np.bool_] | None
+
+    @property
+    def size(self) -> int:
+        return len(self.contributor)
+
+
+def _sorted_groups(*keys: Ints) -> tuple[Rows, Ints]:
+    """Order by the keys, the first one first, and where each group of equals starts in it."""
+    order = np.lexsort(keys[::-1])
+    changes = np.zeros(len(order), dtype=bool)
+    changes[:1] = True
+    for key in keys:
+        ordered = key[order]
+        changes[1:] |= ordered[1:] != ordered[:-1]
+    return order, np.flatnonzero(changes)
+
+
+def merge(facts: Facts, cells: Ints, rows: Rows) -> tuple[Ints, Entities]:
+    """One entity for each contributor of each cell: its rows' sum, and the cell it is in.
+
+    Weighted sums are divided by the contributor's least weight, so that with one weight throughout each
+    unit counts as often as the weight says.
+    """
+    contributor = facts.contributor[rows]
+    order, starts = _sorted_groups(cells, contributor)
+    rows = rows[order]
+    weight = None if facts.weight is None else np.minimum.reduceat(facts.weight[rows], starts)
+    amounts: list[FloatArray] = []
+    for column in facts.measures:
+        if not column.limbs.shape[1]:
+            amounts.append(np.zeros(len(starts)))
+            continue
+        total = column.scale.to_float(np.add.reduceat(column.limbs[rows], starts, axis=0))
+        amounts.append(total if weight is None else total / weight)
+    asked = None if facts.asked is None else np.logical_or.reduceat(facts.asked[rows], starts)
+    first = rows[starts]
+    leaf = tuple(column[first] for column in facts.leaf)
+    return cells[order][starts], Entities(leaf, facts.contributor[first], weight, tuple(amounts), asked)
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """Contributors that stay in one leaf, once a hierarchy (-1: none) is fixed, and the others' rows."""
+
+    fixed: int
+    settled: Entities
+    wandering: Rows
+
+
+@dataclass(eq=False)
+class _Table:
+    """Profiles of the settled contributors by cell key; sizes and widths are float64[n, pieces]."""
+
+    key: Ints
+    count: Ints
+    weighted: FloatArray
+    holder: Ints
+    sizes: dict[int, FloatArray]
+    widths: dict[int, FloatArray]
+    mass: dict[int, FloatArray]
+    requested: dict[int, FloatArray]
+
+
+class Profiler:
+    """Makes profiles of cells of one cube; what it learns of a level combination is kept."""
+
+    def __init__(self, cube: Cube, facts: Facts, cuboids: Cuboids) -> None:
+        self.cube = cube
+        self.facts = facts
+        self.cuboids = cuboids
+        self.ancestors: Ancestors = cuboids.ancestors
+        self._splits: list[_Split] | None = None
+        self._orders: dict[tuple[int, int], Rows] = {}
+        self._made: dict[tuple[int, Levels], _Table] = {}
+        self._pieces = 0
+        self._lock = RLock()
+
+    # Which contributors wander
+
+    def _leaf_number(self) -> Ints:
+        number = np.zeros(self.facts.size, dtype=np.int64)
+        room = 2**62
+        for column, tree in zip(self.facts.leaf, self.cube.hierarchies, strict=True):
+            if room // tree.size < 1:
+                number = np.unique(number, return_inverse=True)[1].astype(np.int64)
+                room = 2**62 // max(1, self.facts.size)
+            number = number * tree.size + column
+            room //= tree.size
+        return number
+
+    def splits(self) -> list[_Split]:
+        if self._splits is None:
+            leaf = self._leaf_number()
+            plain = self._split(-1, leaf)
+            found = [plain]
+            if len(plain.wandering) > _FEW * self.facts.size:
+                # Panels: a contributor is back every year, but once a year.
+                trees = self.cube.hierarchies
+                candidates = sorted(range(len(trees)), key=lambda h: (not trees[h].time, trees[h].size))
+                options: list[_Split] = []
+                for h in candidates:
+                    options.append(self._split(h, leaf))
+                    if len(options[-1].wandering) <= _FEW * self.facts.size:
+                        break
+                if options:
+                    best = min(options, key=lambda split: len(split.wandering))
+                    if len(best.wandering) < 0.8 * len(plain.wandering):
+                        found.append(best)
+            self._splits = found
+        return self._splits
+
+    def _split(self, fixed: int, leaf: Ints) -> _Split:
+        """Settled: all rows of the contributor (with one leaf of ``fixed``) are in one leaf of the cube."""
+        contributor = self.facts.contributor
+        who = (
+            contributor
+            if fixed < 0
+            else contributor * self.cube.hierarchies[fixed].size + self.facts.leaf[fixed]
+        )
+        order, starts = _sorted_groups(who)
+        low = np.minimum.reduceat(leaf[order], starts)
+        high = np.maximum.reduceat(leaf[order], starts)
+        lengths = np.diff(np.append(starts, len(order)))
+        settled = np.repeat(low == high, lengths)
+        rows = np.sort(order[settled])
+        groups = np.unique(leaf[rows], return_inverse=True)[1].astype(np.int64)
+        entities = merge(self.facts, groups, rows)[1] if len(rows) else _no_entities(self.facts)
+        return _Split(fixed, entities, np.sort(order[~settled]))
+
+    def _split_for(self, levels: Levels) -> int:
+        """The split with fewest wanderers whose fixed hierarchy these levels fix as well."""
+        splits = self.splits()
+        best = 0
+        for index, split in enumerate(splits[1:], 1):
+            level = levels[split.fixed]
+            deepest = len(self.cube.hierarchies[split.fixed].levels) - 1
+            if level == deepest and self.cuboids.complete(split.fixed, level):
+                best = index
+        return best
+
+    # Settled contributors, by level combination
+
+    def _tables(self, wanted: set[Levels], measures: set[int], pieces: int) -> dict[Levels, _Table]:
+        """Tables of level combinations: the finest ones from the facts, the others added up from finer ones."""
+        if pieces > self._pieces:
+            self._made.clear()
+            self._pieces = pieces
+        for levels in sorted(wanted, key=lambda levels: (-sum(levels), levels)):
+            split = self._split_for(levels)
+            key = (split, levels)
+            made = self._made.get(key)
+            if made is not None and measures <= set(made.sizes):
+                continue
+            source = self._source(split, levels, measures)
+            if source is None:
+                self._made[key] = self._scan(split, levels, measures)
+            else:
+                self._made[key] = self._roll_up(source, levels, measures)
+        return {levels: self._made[self._split_for(levels), levels] for levels in wanted}
+
+    def _source(self, split: int, levels: Levels, measures: set[int]) -> tuple[Levels, _Table] | None:
+        best: tuple[Levels, _Table] | None = None
+        for (other, finer), table in self._made.items():
+            if other != split or finer == levels or not measures <= set(table.sizes):
+                continue
+            if len(table.key) > self.facts.size / 8 or not self.cuboids.can_roll_up(finer, levels):
+                continue
+            if best is None or len(table.key) < len(best[1].key):
+                best = (finer, table)
+        return best
+
+    def _order(self, split: int, measure: int) -> Rows:
+        """Settled rows from the largest contribution to the smallest."""
+        found = self._orders.get((split, measure))
+        if found is None:
+            found = np.argsort(-np.abs(self.splits()[split].settled.amounts[measure]), kind="stable")
+            self._orders[split, measure] = found
+        return found
+
+    def _scan(self, split: int, levels: Levels, measures: set[int]) -> _Table:
+        settled = self.splits()[split].settled
+        key = self.cuboids.keys(levels)
+        number = self._numbers(settled.leaf, settled.size, levels, key)
+        return self._reduce(settled, number, key, measures, lambda measure: self._order(split, measure))
+
+    def _reduce(
+        self,
+        entities: Entities,
+        number: Ints,
+        key: Ints,
+        measures: set[int],
+        order_of: Callable[[int], Rows],
+    ) -> _Table:
+        """Profiles of cells from the entities in them; ``number`` is each entity's cell, -1 for none."""
+        n = len(key)
+        inside = np.flatnonzero(number >= 0)
+        cells = number[inside]
+        count = np.bincount(cells, minlength=n).astype(np.int64)
+        weight = entities.weight
+        weighted = count.astype(np.float64) if weight is None else np.bincount(cells, weight[inside], n)
+        holder = np.full(n, -1, dtype=np.int64)
+        holder[cells] = entities.contributor[inside]
+        table = _Table(key, count, weighted, holder, {}, {}, {}, {})
+        asked = None if entities.asked is None else inside[entities.asked[inside]]
+        for measure in measures:
+            amounts = np.abs(entities.amounts[measure])
+            size = np.zeros((n, self._pieces))
+            width = np.zeros((n, self._pieces))
+            if weight is None and len(amounts) and np.ptp(amounts) == 0:
+                width[:] = np.arange(self._pieces) < count[:, None]
+                size[:] = width * amounts[0]
+            else:
+                order = order_of(measure)
+                order = order[number[order] >= 0]
+                ranked = number[order]
+                small = ranked.astype(np.uint16) if n <= 65536 else ranked
+                by_cell = np.argsort(small, kind="stable")
+                starts = np.cumsum(count) - count
+                for piece in range(self._pieces):
+                    has = np.flatnonzero(count > piece)
+                    rows = order[by_cell[starts[has] + piece]]
+                    size[has, piece] = amounts[rows]
+                    width[has, piece] = 1.0 if weight is None else weight[rows]
+            mass = amounts[inside] if weight is None else amounts[inside] * weight[inside]
+            table.sizes[measure], table.widths[measure] = size, width
+            table.mass[measure] = np.bincount(cells, mass, n)
+            table.requested[measure] = np.zeros(n)
+            if asked is not None:
+                np.maximum.at(table.requested[measure], number[asked], amounts[asked])
+        return table
+
+    def _roll_up(self, source: tuple[Levels, _Table], levels: Levels, measures: set[int]) -> _Table:
+        finer, table = source
+        key = self.cuboids.keys(levels)
+        packed, inside = self.cuboids.coarser_keys(finer, table.key, levels)
+        rows = np.flatnonzero(inside)
+        return _gather(table, rows, np.searchsorted(key, packed[rows]), key, measures)
+
+    def _numbers(self, leaf: Sequence[IntArray], size: int, levels: Levels, keys: Ints) -> Ints:
+        """Which of the sorted cell keys each of ``size`` rows is in, -1 for none."""
+        strides = self.cuboids.strides(levels)
+        packed = np.zeros(size, dtype=np.int64)
+        outside = np.zeros(size, dtype=bool)
+        extent = 1
+        for h, level in enumerate(levels):
+            if level < 0:
+                continue
+            extent *= self.cube.hierarchies[h].size
+            above = self.ancestors.at(h, level)
+            packed += (above * strides[h])[leaf[h]]
+            if not self.cuboids.complete(h, level):
+                outside |= (above < 0)[leaf[h]]
+        if extent <= _TABLE:
+            table = np.full(extent, -1, dtype=np.int64)
+            table[keys] = np.arange(len(keys))
+            packed[outside] = 0
+            number = table[packed]
+        else:
+            place = np.minimum(np.searchsorted(keys, packed), len(keys) - 1)
+            number = np.where(keys[place] == packed, place, -1)
+        number[outside] = -1
+        return number
+
+    # Cells
+
+    def measure(self, coords: IntArray, groups: Sequence[Group], top: int) -> Profiles:
+        """See `CubeServer.measure`."""
+        weight = self.facts.weight
+        least = 1.0 if weight is None else min(1.0, float(weight.min()))
+        pieces = min(int(np.ceil(top / least)), _MOST_PIECES)
+        n = len(coords)
+        answer = Profiles(
+            np.zeros(n),
+            np.zeros(n, dtype=np.int64),
+            np.zeros(n),
+            np.zeros((n, top)),
+            np.full(n, -1, dtype=np.int64),
+            np.zeros(n),
+            np.zeros(n),
+        )
+        group_of = [[g for g in groups if g.column == column] for column in range(coords.shape[1])]
+        parts = self._part_counts(coords, group_of)
+        bounds = np.searchsorted(np.cumsum(parts), np.arange(_CHUNK, parts.sum() + _CHUNK, _CHUNK))
+        with self._lock:
+            first = 0
+            for bound in [*dict.fromkeys(bounds.tolist()), n]:
+                rows = np.arange(first, min(max(bound, first + 1), n))
+                if len(rows):
+                    self._fill(answer, coords[rows], rows, group_of, pieces)
+                    first = int(rows[-1]) + 1
+        return answer
+
+    def _part_counts(self, coords: IntArray, group_of: list[list[Group]]) -> Ints:
+        counts = np.ones(len(coords), dtype=np.int64)
+        for column, groups in enumerate(group_of):
+            if groups:
+                size = self.cube.hierarchies[column - 1].size
+                lengths = np.array([len(group.members) for group in groups])
+                grouped = coords[:, column] >= size
+                counts[grouped] *= lengths[coords[grouped, column] - size]
+        return counts
+
+    def _fill(
+        self, answer: Profiles, coords: IntArray, rows: Rows, group_of: list[list[Group]], pieces: int
+    ) -> None:
+        """Profiles of some rows; a cell of groups is the union of its parts, which share no fact row."""
+        n = len(coords)
+        parts, owner = self._expand(coords, group_of)
+        measures = set(np.unique(coords[:, 0]).tolist())
+        combinations, which = self.cuboids.signatures(parts)
+        tables = self._tables(set(combinations), measures, pieces)
+        pairs: list[tuple[Ints, Rows]] = []
+        gathered: list[_Table] = []
+        for index, levels in enumerate(combinations):
+            mine = np.flatnonzero(which == index)
+            keys = self.cuboids.pack(levels, parts[mine])
+            table = tables[levels]
+            place = np.minimum(np.searchsorted(table.key, keys), len(table.key) - 1)
+            hit = table.key[place] == keys
+            gathered.append(_gather(table, place[hit], owner[mine[hit]], np.arange(n), measures))
+            wandering = self.splits()[self._split_for(levels)].wandering
+            if len(wandering):
+                pairs.append(self._wanderers(levels, keys, owner[mine], wandering))
+        if pairs:
+            cells = np.concatenate([cells for cells, _ in pairs])
+            met, entities = merge(self.facts, cells, np.concatenate([found for _, found in pairs]))
+            order: dict[int, Rows] = {
+                m: np.argsort(-np.abs(entities.amounts[m]), kind="stable") for m in measures
+            }
+            gathered.append(self._reduce(entities, met, np.arange(n), measures, order.__getitem__))
+        total = gathered[0] if len(gathered) == 1 else _union(gathered, n, measures)
+        self._write(answer, coords, rows, total, parts, owner)
+
+    def _expand(self, coords: IntArray, group_of: list[list[Group]]) -> tuple[IntArray, Ints]:
+        """Cells of own members that cells consist of, and which cell each belongs to."""
+        owner = np.arange(len(coords), dtype=np.int64)
+        for column, groups in enumerate(group_of):
+            if not groups:
+                continue
+            size = self.cube.hierarchies[column - 1].size
+            members = [np.asarray(group.members, dtype=np.int32) for group in groups]
+            starts = np.cumsum([0, *(len(group) for group in members)])
+            flat = np.concatenate(members)
+            grouped = coords[:, column] >= size
+            rank = np.where(grouped, coords[:, column] - size, 0)
+            length = np.where(grouped, np.diff(starts)[rank], 1)
+            source = np.repeat(np.arange(len(coords)), length)
+            step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
+            within = grouped[source]
+            coords = coords[source]
+            coords[within, column] = flat[(starts[rank[source]] + step)[within]]
+            owner = owner[source]
+        return coords, owner
+
+    def _wanderers(self, levels: Levels, keys: Ints, owner: Ints, rows: Rows) -> tuple[Ints, Rows]:
+        """Pairs of an owner and a fact row of a wandering contributor in one of its parts."""
+        order = np.argsort(keys, kind="stable")
+        distinct, starts = np.unique(keys[order], return_index=True)
+        lengths = np.diff(np.append(starts, len(keys)))
+        number = self._numbers([column[rows] for column in self.facts.leaf], len(rows), levels, distinct)
+        inside = np.flatnonzero(number >= 0)
+        length = lengths[number[inside]]
+        source = np.repeat(inside, length)
+        step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
+        return owner[order][starts[number[source]] + step], rows[source]
+
+    def _write(
+        self, answer: Profiles, coords: IntArray, rows: Rows, total: _Table, parts: IntArray, owner: Ints
+    ) -> None:
+        answer.count[rows] = total.count
+        answer.weighted_count[rows] = total.weighted
+        answer.holder[rows] = np.where(total.count == 1, total.holder, -1)
+        for measure in total.sizes:
+            mine = np.flatnonzero(coords[:, 0] == measure)
+            size, width = _tallest(total.sizes[measure][mine], total.widths[measure][mine])
+            answer.top[rows[mine]] = _steps(size, width, answer.top.shape[1])
+            answer.requested[rows[mine]] = total.requested[measure][mine]
+            theirs = np.flatnonzero(parts[:, 0] == measure)
+            if self.cube.measures[measure].additive:
+                value = self.cuboids.sums(measure, parts[theirs], owner[theirs], len(coords))[mine]
+            else:
+                value = self._recompute(measure, parts[theirs], owner[theirs], len(coords))[mine]
+            value = np.nan_to_num(value)
+            answer.value[rows[mine]] = value
+            signed = bool((self.facts.measures[measure].limbs < 0).any())
+            answer.mass[rows[mine]] = total.mass[measure][mine] if signed else value
+
+    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
+        """Values of a measure that doesn't add up in cells of groups: float64[n], nan where empty."""
+        group_of = [[g for g in groups if g.column == column] for column in range(coords.shape[1])]
+        parts, owner = self._expand(coords, group_of)
+        return self._recompute(measure, parts, owner, len(coords))
+
+    def _recompute(self, measure: int, parts: IntArray, owner: Ints, n: int) -> FloatArray:
+        result = np.full(n, np.nan)
+        lengths = np.bincount(owner, minlength=n)
+        single = lengths[owner] == 1
+        result[owner[single]] = self.cuboids.values(parts[single])
+        parts, owner = parts[~single], owner[~single]
+        if not len(parts):
+            return result
+        everyone = np.arange(self.facts.size)
+        combinations, which = self.cuboids.signatures(parts)
+        pairs = [
+            self._wanderers(levels, self.cuboids.pack(levels, parts[mine]), owner[mine], everyone)
+            for index, levels in enumerate(combinations)
+            for mine in [np.flatnonzero(which == index)]
+        ]
+        cells = np.concatenate([cells for cells, _ in pairs])
+        rows = np.concatenate([found for _, found in pairs])
+        column = self.facts.measures[measure]
+        if column.present is not None:
+            cells, rows = cells[column.present[rows]], rows[column.present[rows]]
+        if not len(cells):
+            return result
+        order, starts = _sorted_groups(cells)
+        met = cells[order][starts]
+        rows = rows[order]
+        aggregator = self.cube.measures[measure].aggregator
+        if column.raw is None:
+            sums = column.scale.to_float(np.add.reduceat(column.limbs[rows], starts, axis=0))
+            result[met] = sums / np.diff(np.append(starts, len(rows)))
+            return result
+        reduce = {"min": np.min, "max": np.max, "median": np.median}.get(aggregator)
+        for cell, values in zip(met, np.split(column.raw[rows], starts[1:]), strict=True):
+            result[cell] = float(len(np.unique(values))) if reduce is None else float(reduce(values))
+        return result
+
+
+def _gather(table: _Table, rows: Rows, cells: Ints, key: Ints, measures: set[int]) -> _Table:
+    """Rows of a table added up into cells; the contributors of different rows are different."""
+    n = len(key)
+    holder = np.full(n, -1, dtype=np.int64)
+    occupied = table.count[rows] > 0
+    holder[cells[occupied]] = table.holder[rows[occupied]]
+    count = np.zeros(n, dtype=np.int64)
+    np.add.at(count, cells, table.count[rows])
+    result = _Table(key, count, np.bincount(cells, table.weighted[rows], n), holder, {}, {}, {}, {})
+    once = len(cells) == 0 or int(np.bincount(cells).max()) == 1
+    for measure in measures:
+        result.mass[measure] = np.bincount(cells, table.mass[measure][rows], n)
+        result.requested[measure] = np.zeros(n)
+        np.maximum.at(result.requested[measure], cells, table.requested[measure][rows])
+        size, width = table.sizes[measure][rows], table.widths[measure][rows]
+        if once:
+            result.sizes[measure] = np.zeros((n, size.shape[1]))
+            result.widths[measure] = np.zeros((n, size.shape[1]))
+            result.sizes[measure][cells], result.widths[measure][cells] = size, width
+        else:
+            result.sizes[measure], result.widths[measure] = _pick(size, width, cells, n)
+    return result
+
+
+def _pick(size: FloatArray, width: FloatArray, cells: Ints, n: int) -> tuple[FloatArray, FloatArray]:
+    """The tallest pieces of each cell among those of its rows."""
+    pieces = size.shape[1]
+    flat = np.repeat(cells, pieces)
+    real = width.ravel() > 0
+    flat, sizes, widths = flat[real], size.ravel()[real], width.ravel()[real]
+    order = np.lexsort((-sizes, flat))
+    flat = flat[order]
+    rank = np.arange(len(flat)) - np.searchsorted(flat, flat)
+    kept = rank < pieces
+    best_size, best_width = np.zeros((n, pieces)), np.zeros((n, pieces))
+    best_size[flat[kept], rank[kept]] = sizes[order][kept]
+    best_width[flat[kept], rank[kept]] = widths[order][kept]
+    return best_size, best_width
+
+
+def _union(tables: Sequence[_Table], n: int, measures: set[int]) -> _Table:
+    """Several tables over the same cells, with different contributors, as one."""
+    stacked = _Table(
+        np.concatenate([table.key for table in tables]),
+        np.concatenate([table.count for table in tables]),
+        np.concatenate([table.weighted for table in tables]),
+        np.concatenate([table.holder for table in tables]),
+        {m: np.concatenate([table.sizes[m] for table in tables]) for m in measures},
+        {m: np.concatenate([table.widths[m] for table in tables]) for m in measures},
+        {m: np.concatenate([table.mass[m] for table in tables]) for m in measures},
+        {m: np.concatenate([table.requested[m] for table in tables]) for m in measures},
+    )
+    rows = np.arange(len(stacked.count))
+    return _gather(stacked, rows, np.tile(np.arange(n), len(tables)), np.arange(n), measures)
+
+
+def _tallest(size: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+    order = np.argsort(-size, axis=1, kind="stable")
+    return np.take_along_axis(size, order, axis=1), np.take_along_axis(width, order, axis=1)
+
+
+def _steps(size: FloatArray, width: FloatArray, top: int) -> FloatArray:
+    """Integral of the descending step function of pieces over each unit, float64[n, top]."""
+    end = np.cumsum(width, axis=1)
+    start = end - width
+    result = np.zeros((len(size), top))
+    for j in range(top):
+        overlap = np.clip(np.minimum(end, j + 1) - np.maximum(start, j), 0, None)
+        result[:, j] = (size * overlap).sum(axis=1)
+    return result
+
+
+def _no_entities(facts: Facts) -> Entities:
+    none = np.zeros(0)
+    return Entities(
+        tuple(column[:0] for column in facts.leaf),
+        facts.contributor[:0],
+        None if facts.weight is None else none,
+        tuple(none for _ in facts.measures),
+        None if facts.asked is None else none.astype(bool),
+    )
