@@ -1,0 +1,259 @@
+"""crawl: collects the rows of many cellsets into the cell table of one cube."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cube.port import CubeServer, Group
+from app.domain.cellset import CellSet
+from app.domain.crawled import CubeCells, Derived
+from app.domain.cube import IntArray
+from app.domain.equation import Entries, close_cells
+from app.domain.errors import InternalError, OperatorError
+from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
+
+SAME = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Rows of one cellset: its cells first, then operands; numbered from ``start`` within their kind."""
+
+    coords: IntArray
+    values: NDArray[np.float64]
+    n_cells: int
+
+
+class CellTable:
+    """Cells of one cube as queries bring them in; `finish` closes them into `CubeCells`."""
+
+    def __init__(self, server: CubeServer) -> None:
+        self.server = server
+        self.cube = server.discover()
+        self.space = Space.of(self.cube)
+        self.fingerprint = server.fingerprint()
+        self._blocks: list[_Block] = []
+        self._sets: list[CellSet] = []
+        self._decimals: list[NDArray[np.int8]] = []
+        self._n_cells = 0
+
+    def add(self, cellset: CellSet, decimals: NDArray[np.int8]) -> int:
+        """Take a cellset in; returns the number that its first cell has among all cells so far."""
+        coords = cellset.coords.copy()
+        maps = self._numbers(cellset)
+        for column, numbers in enumerate(maps):
+            coords[:, column] = numbers[coords[:, column]]
+        self._blocks.append(_Block(coords, cellset.values, cellset.n_cells))
+        self._sets.append(cellset)
+        self._decimals.append(decimals)
+        self._n_cells += cellset.n_cells
+        return self._n_cells - cellset.n_cells
+
+    def finish(self) -> tuple[CubeCells, Longs]:
+        """The closed cell table, and the row of each cell that `add` numbered.
+
+        Raises
+        ------
+        OperatorError
+            If a cell had two values: the data changed under the crawl.
+        """
+        coords = np.concatenate(
+            [block.coords[: block.n_cells] for block in self._blocks]
+            + [block.coords[block.n_cells :] for block in self._blocks]
+        )
+        values = np.concatenate(
+            [block.values[: block.n_cells] for block in self._blocks]
+            + [block.values[block.n_cells :] for block in self._blocks]
+        )
+        distinct, row = unique_rows(self.space, coords)
+        known = np.full(len(distinct), np.nan)
+        known[row[::-1]] = values[::-1]
+        self._check_same(values, known[row])
+        n_published = int(row[: self._n_cells].max(initial=-1)) + 1
+        decimals = np.zeros(n_published, dtype=np.int8)
+        np.maximum.at(decimals, row[: self._n_cells], np.concatenate(self._decimals))
+
+        given, derived, formulas = self._formulas(row, distinct, n_published)
+        order = np.concatenate([np.arange(n_published), given])
+        measured = _Measured(self.server, self.space, distinct, known)
+        closure = close_cells(self.space, distinct[order], formulas, measured.occupied)
+        place = np.full(len(distinct), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        coords, extras = self._pruned(closure.coords)
+        if self.server.fingerprint() != self.fingerprint:
+            raise OperatorError(f"The data of cube {self.cube.name} changed during the crawl. Run it again.")
+        cells = CubeCells(
+            cube=self.cube,
+            extras=extras,
+            coords=coords,
+            n_published=n_published,
+            n_given=len(order),
+            values=measured.values(closure.coords),
+            decimals=decimals,
+            equations=closure.equations,
+            derived=Derived(derived.cell, derived.indptr, place[derived.indices]),
+            fingerprint=self.fingerprint,
+        )
+        return cells, row[: self._n_cells]
+
+    # ------------------------------------------------------------------ parts
+
+    def _numbers(self, cellset: CellSet) -> list[NDArray[np.int32]]:
+        """For each column, this table's number of each of the cellset's numbers."""
+        numbers = [list(range(size)) for size in self.space.own.tolist()]
+        for member in cellset.calculated:
+            numbers[member.column].append(self.space.number(member.column, member.terms, member.key))
+        return [np.array(column, dtype=np.int32) for column in numbers]
+
+    def _check_same(self, values: NDArray[np.float64], first: NDArray[np.float64]) -> None:
+        differ = np.isnan(values) != np.isnan(first)
+        differ |= np.abs(values - first) > SAME * (1 + np.abs(first))
+        if differ.any():
+            raise OperatorError(f"The data of cube {self.cube.name} changed during the crawl. Run it again.")
+
+    def _formulas(
+        self, row: Longs, distinct: IntArray, n_published: int
+    ) -> tuple[Longs, Derived, Entries | None]:
+        """Operands that only ratios show, the derived cells, and linear formulas told row by row.
+
+        Derived cells name rows of ``distinct``.
+        """
+        relation: list[Longs] = []
+        operand: list[Longs] = []
+        coef: list[NDArray[np.float64]] = []
+        rhs: list[NDArray[np.float64]] = []
+        pairs: list[tuple[Longs, Longs]] = []
+        cells, extra = 0, self._n_cells
+        terms_tell = self._terms_tell(distinct)
+        nonlinear = np.zeros(len(distinct), dtype=np.bool_)
+        for block, cellset in zip(self._blocks, self._sets, strict=True):
+            n_more = len(block.coords) - block.n_cells
+            numbers = np.concatenate([row[cells : cells + block.n_cells], row[extra : extra + n_more]])
+            cells, extra = cells + block.n_cells, extra + n_more
+            linear, ratios = cellset.linear, cellset.nonlinear
+            asked = ~terms_tell[numbers[linear.cell]]
+            base = sum(len(part) for part in rhs)
+            local = np.cumsum(asked) - 1
+            inside = np.repeat(asked, np.diff(linear.indptr))
+            relation += [
+                base + np.arange(int(asked.sum())),
+                base + np.repeat(local, np.diff(linear.indptr))[inside],
+            ]
+            operand += [numbers[linear.cell][asked], numbers[linear.indices][inside]]
+            coef += [np.full(int(asked.sum()), -1.0), linear.coefs[inside]]
+            rhs.append(-linear.constant[asked])
+            owner = np.repeat(numbers[ratios.cell], np.diff(ratios.indptr))
+            nonlinear[numbers[ratios.cell]] = True
+            pairs.append((owner, numbers[ratios.indices]))
+        none = np.zeros(0, dtype=np.int64)
+        owner = np.concatenate([none, *(pair[0] for pair in pairs)])
+        needed = np.concatenate([none, *(pair[1] for pair in pairs)])
+        derived = _flatten(owner, needed, nonlinear, n_published)
+        given = np.unique(derived.indices[derived.indices >= n_published])
+        if not sum(len(part) for part in rhs):
+            return given, derived, None
+        rows = np.concatenate(operand)
+        entries = Entries(
+            relation=np.concatenate(relation),
+            coords=distinct[rows],
+            coef=np.concatenate(coef),
+            optional=rows >= n_published,
+            rhs=np.concatenate(rhs),
+            completes=np.zeros(sum(len(part) for part in rhs), dtype=np.bool_),
+        )
+        return given, derived, entries
+
+    def _terms_tell(self, coords: IntArray) -> Bools:
+        """Rows whose extra members are all sums over their own column: the closure expands them itself."""
+        told = np.ones(len(coords), dtype=np.bool_)
+        for column in range(self.space.columns):
+            told &= self.space.flags(column, lambda extra: extra.terms is not None)[coords[:, column]]
+        return told
+
+    def _pruned(self, coords: IntArray) -> tuple[IntArray, tuple[Extra, ...]]:
+        """Coordinates renumbered over the extras that occur, and those extras."""
+        coords = coords.copy()
+        kept: list[Extra] = []
+        for column, own in enumerate(self.space.own.tolist()):
+            number = coords[:, column]
+            used = np.unique(number[number >= own])
+            kept.extend(self.space.extra(column, int(item)) for item in used)
+            coords[:, column] = np.where(number < own, number, own + np.searchsorted(used, number))
+        return coords, tuple(kept)
+
+
+def _flatten(owner: Longs, needed: Longs, nonlinear: Bools, n_published: int) -> Derived:
+    """Published derived cells over cells that are not derived themselves."""
+    n = len(nonlinear)
+    pairs = np.unique(owner * n + needed)
+    while True:
+        owner, needed = pairs // n, pairs % n
+        nested = nonlinear[needed]
+        if not nested.any():
+            break
+        order = np.argsort(owner, kind="stable")
+        starts = np.searchsorted(owner[order], np.arange(n + 1))
+        inner = needed[nested]
+        counts = starts[inner + 1] - starts[inner]
+        if (inner == owner[nested]).any():
+            raise InternalError("a derived cell depends on itself")
+        expanded = np.repeat(owner[nested], counts) * n + needed[order[ranges(starts[inner], counts)]]
+        pairs = np.unique(np.concatenate([pairs[~nested], expanded]))
+    shown = owner < n_published
+    owner, needed = owner[shown], needed[shown]
+    cell = np.flatnonzero(nonlinear[:n_published])
+    indptr = np.searchsorted(owner, np.append(cell, n)).astype(np.int64)
+    return Derived(cell, indptr, needed)
+
+
+class _Measured:
+    """Values and occupancy: from the cellsets where they told, from the cube otherwise."""
+
+    def __init__(
+        self, server: CubeServer, space: Space, coords: IntArray, values: NDArray[np.float64]
+    ) -> None:
+        self._server = server
+        self._space = space
+        self._known = dict(zip(map(bytes, coords), values.tolist(), strict=True))
+
+    def occupied(self, coords: IntArray) -> Bools:
+        return ~np.isnan(self.values(coords))
+
+    def values(self, coords: IntArray) -> NDArray[np.float64]:
+        keys = list(map(bytes, np.ascontiguousarray(coords, dtype=np.int32)))
+        unknown = [place for place, key in enumerate(keys) if key not in self._known]
+        if unknown:
+            asked = coords[unknown]
+            own, groups = as_groups(self._space, asked)
+            profiles = self._server.measure(own, groups)
+            found = np.where(profiles.count > 0, profiles.value, np.nan).tolist()
+            self._known.update(zip((keys[place] for place in unknown), found, strict=True))
+        return np.array([self._known[key] for key in keys], dtype=np.float64)
+
+
+def as_groups(space: Space, coords: IntArray) -> tuple[IntArray, Sequence[Group]]:
+    """Coordinates for `CubeServer.measure`, which numbers its own groups.
+
+    Raises
+    ------
+    InternalError
+        If a row has a member that isn't a plain group: it has no contributors.
+    """
+    coords = coords.copy()
+    groups: list[Group] = []
+    for column, own in enumerate(space.own.tolist()):
+        number = coords[:, column]
+        used = np.unique(number[number >= own])
+        extras = [space.extra(column, int(item)) for item in used]
+        if not all(extra.is_group for extra in extras):
+            raise InternalError("a calculated cell was taken for one with contributors")
+        groups.extend(
+            Group(column, np.array([member for member, _ in extra.terms or ()], dtype=np.int32))
+            for extra in extras
+        )
+        coords[:, column] = np.where(number < own, number, own + np.searchsorted(used, number))
+    return coords, groups
