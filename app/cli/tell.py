@@ -53,7 +53,7 @@ def status(figures: Mapping[str, Any]) -> None:
 
 def attack(report: Report) -> None:
     """What the red team found."""
-    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"Read {report.documents:,} documents: {report.cells:,} cells, {report.hidden:,} of them hidden; "
         f"bounded {report.bounded:,} unknown cells."
@@ -68,7 +68,7 @@ def attack(report: Report) -> None:
         if items:
             console.print(f"{title}: {len(items):,}")
             for item in items[:_LISTED]:
-                console.print(f"  {item}")
+                console.print(f"  {item}", soft_wrap=True)
             if len(items) > _LISTED:
                 console.print(f"  and {len(items) - _LISTED:,} more (see --json)")
     if report.ok:

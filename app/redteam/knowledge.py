@@ -79,9 +79,9 @@ class Knowledge:
                 yield identity, value, where
 
     def label(self, identity: Coordinates) -> str:
-        """A cell in words: its measure and every member that isn't the default."""
+        """A cell in words: its measure and every member that isn't the whole."""
         parts = [identity[0]]
         for hierarchy, name in zip(self.structure.hierarchies, identity[1:], strict=True):
-            if name != hierarchy.default:
+            if name != hierarchy.all_member:
                 parts.append(name)
         return ", ".join(parts)

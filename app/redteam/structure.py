@@ -37,6 +37,12 @@ class PublicHierarchy:
         return {parent: tuple(names) for parent, names in lists.items()}
 
     @cached_property
+    def all_member(self) -> str | None:
+        """The one member above all others, if there is one."""
+        tops = [member.name for member in self.members.values() if member.parent is None]
+        return tops[0] if len(tops) == 1 and tops[0] in self.children else None
+
+    @cached_property
     def levels(self) -> Mapping[str, tuple[str, ...]]:
         lists: dict[str, list[str]] = {}
         for member in self.members.values():

@@ -1,0 +1,132 @@
+"""Pages that tell too much, one way each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.redteam.pages import PageLeak, block_of, parse_page, read_block
+from app.redteam.tables import TableRow, UnreadableError, read_csv, read_jsonstat
+
+NAMES = ("Alder", "Birch", "Cedar", "Dogwood", "Elm")
+VALUES = (40.0, 25.0, None, 70.0, 10.0)
+
+
+def rows(hidden: Sequence[int] = (2,)) -> list[TableRow]:
+    return [
+        TableRow({"[Town]": f"[Town].&[{name}]"}, {"[Town]": name}, VALUES[i], 0, i in hidden)
+        for i, name in enumerate(NAMES)
+    ]
+
+
+def table(secret: str) -> str:
+    body = "".join(
+        f"<tr><th>{name}</th>{secret if value is None else f'<td>{value:.0f}</td>'}</tr>"
+        for name, value in zip(NAMES, VALUES, strict=True)
+    )
+    return f"<table><tr><td class=corner></td><th>Firms</th></tr>{body}</table>"
+
+
+def bar(style: str, says: str, x: str = "0%", width: str = "100%") -> str:
+    return f'<rect class="{style}" x="{x}" y="4" width="{width}" height="9"><title>{says}</title></rect>'
+
+
+def bars(secret: str) -> str:
+    marks = "".join(
+        secret if value is None else bar("s0", f"{name}: {value:.0f}", width=f"{value * 1.2:.2f}%")
+        for name, value in zip(NAMES, VALUES, strict=True)
+    )
+    return f"<svg>{marks}</svg>"
+
+
+def leaks_of(inner: str) -> list[PageLeak]:
+    page = parse_page(f'<html><body><section id="q">{inner}</section></body></html>')
+    block = block_of(page, "q", 0)
+    assert block is not None
+    leaks, trouble = read_block(block, rows())
+    assert not trouble
+    return leaks
+
+
+CLEAN = '<td class="hidden"><abbr title="confidential">[c]</abbr></td>'
+VEIL = bar("veil", "Cedar: confidential")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        table(CLEAN),
+        bars(VEIL),
+        bars(bar("veil", "Cedar: confidential", "37%", "63%")),
+        table(CLEAN) + "<script>const values = [40, 25, null, 70, 10]</script>",
+    ],
+)
+def test_clean_pages_give_nothing(inner: str) -> None:
+    assert leaks_of(inner) == []
+
+
+@pytest.mark.parametrize(
+    ("inner", "value"),
+    [
+        (table("<td>17</td>"), 17),
+        (table('<td data-value="17">[c]</td>'), 17),
+        (table('<td><abbr title="was 17">[c]</abbr></td>'), 17),
+        (table(CLEAN) + "<script>const values = [40, 25, 17, 70, 10]</script>", 17),
+        (table(CLEAN) + "<div data-chart='{\"series\": [[40, 25, 17, 70, 10]]}'></div>", 17),
+        (bars(bar("veil", "Cedar: 17")), 17),
+        (bars(bar("veil", "Cedar: confidential", width="20.4%")), 17),
+    ],
+)
+def test_each_way_to_leak_is_seen(inner: str, value: float) -> None:
+    found = leaks_of(inner)
+    assert [leak.row for leak in found] == [2] * len(found)
+    assert found
+    assert all(leak.lower - 0.01 <= value <= leak.upper + 0.01 for leak in found)
+
+
+def test_hidden_tile_in_a_class_colour_is_seen() -> None:
+    values = [10, 11, 20, 21, 30, 31]
+    shown = [TableRow({"[T]": f"t{v}"}, {"[T]": f"Town{v}"}, float(v), 0, False) for v in values] + [
+        TableRow({"[T]": "x"}, {"[T]": "Hidden"}, None, 0, True)
+    ]
+    tiles = "".join(
+        f'<g><title>Town{v}</title><rect class="c{v // 10}" width="9" height="9"/></g>' for v in values
+    )
+    page = parse_page(
+        f'<section id="q"><svg>{tiles}<g><title>Hidden</title><rect class="c2" width="9"/></g></svg></section>'
+    )
+    block = block_of(page, "q", 0)
+    assert block is not None
+    (leak,), _ = read_block(block, shown)
+    assert (leak.kind, leak.lower, leak.upper) == ("drawn", 20, 21)
+
+
+def test_table_of_another_size_is_noted() -> None:
+    block = parse_page("<table><tr><td>1</td></tr></table>")
+    assert "1 cells" in read_block(block, rows())[1]
+
+
+def test_csv_and_jsonstat_say_the_same() -> None:
+    header = "[Town],Town,OBS_VALUE,OBS_STATUS,CONF_STATUS,UNIT"
+    text = f'{header}\r\na,A,1.50,A,F,€\r\nb,"B, b",,Q,C,€\r\nc,C,,M,F,€\r\n'
+    from_csv = read_csv("x.csv", text)
+    dataset = (
+        '{"id":["[Town]"],"size":[3],"dimension":{"[Town]":{"category":{"index":{"a":0,"b":1,"c":2},'
+        '"label":{"a":"A","b":"B, b","c":"C"}}}},"value":[1.5,null,null],"status":{"1":"C","2":"M"}}'
+    )
+    from_json = read_jsonstat("x.json", dataset)
+    told = [
+        [(row.members, row.captions, row.value, row.hidden) for row in d.rows] for d in (from_csv, from_json)
+    ]
+    assert told[0] == told[1]
+    assert [row.hidden for row in from_csv.rows] == [False, True, False]
+    assert from_csv.rows[0].digits == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n1,2\n", "[T],T,OBS_VALUE,OBS_STATUS,CONF_STATUS,UNIT\nx,x,many,A,F,€\n"]
+)
+def test_what_is_no_table_is_refused(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        read_csv("x.csv", text)
