@@ -79,7 +79,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart's geometry; which lists are filled depends on its kind."""
+    """A chart's geometry; which lists are filled depends on its kind, ``stub`` is a size."""
 
     kind: Kind
     height: float
@@ -90,7 +90,7 @@ class Chart:
     marks: tuple[Mark, ...]
     segments: tuple[Segment, ...]
     hidden: int
-    unit: str
+    stub: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ def _bar(data: _Data) -> Chart:
         marks=tuple(marks),
         segments=(),
         hidden=_hidden(data),
-        unit="",
+        stub=_stub(data.categories, 12, 22),
     )
 
 
@@ -280,7 +280,7 @@ def _stacked(data: _Data) -> Chart:
         marks=tuple(marks),
         segments=(),
         hidden=_hidden(data),
-        unit="",
+        stub=_stub(data.categories, 12, 22),
     )
 
 
@@ -290,7 +290,7 @@ def _line(data: _Data) -> Chart:
     bottom = _TOP + 12 + _LINE_HEIGHT
 
     def across(c: int) -> float:
-        return 50.0 if n == 1 else 4 + 92 * c / (n - 1)
+        return 50.0 if n == 1 else 3 + 94 * c / (n - 1)
 
     def down(value: float) -> float:
         return bottom - _LINE_HEIGHT * scale.place(value)
@@ -319,12 +319,13 @@ def _line(data: _Data) -> Chart:
         if absent:
             label = f"{category}, {', '.join(absent)}"
             marks.append(Mark("hidden", 0, label, x=across(c) - 2.5, y=_TOP, width=5, height=bottom - _TOP))
+    ticks = _ticks(scale, data, down)
     step = max(1, -(-n // 6))
     return Chart(
         kind="line",
         height=bottom + _AXIS,
         zero=bottom,
-        ticks=_ticks(scale, data, down),
+        ticks=ticks,
         categories=tuple(
             Label(category, across(c), sparse=(n - 1 - c) % step == 0)
             for c, category in enumerate(data.categories)
@@ -333,7 +334,7 @@ def _line(data: _Data) -> Chart:
         marks=tuple(marks),
         segments=tuple(segments),
         hidden=_hidden(data),
-        unit="",
+        stub=_stub([tick.text for tick in ticks], 4, 9),
     )
 
 
@@ -341,6 +342,12 @@ def _absent(state: int, series: int, label: str, y: float, height: float) -> Mar
     """A cell without a figure: across the whole plot, wherever its value would lie."""
     name = "hidden" if state == CellStatus.CONFIDENTIAL else "empty"
     return Mark(name, series % COLOURS, label, x=0.0, y=y, width=100.0, height=height)
+
+
+def _stub(labels: Sequence[str], short: int, middling: int) -> str:
+    """How much room the labels beside the plot take, as a class of the style sheet."""
+    longest = max((len(label) for label in labels), default=0)
+    return "short" if longest <= short else "middling" if longest <= middling else "long"
 
 
 def _hidden(data: _Data) -> int:

@@ -83,6 +83,7 @@ class Block:
 
     id: str
     title: str
+    context: tuple[tuple[str, str], ...]
     table: Table
     chart: Chart | None
     maps: tuple[TileMap, ...]
@@ -95,7 +96,6 @@ class SheetPage:
     frame: Frame
     entry: SheetEntry
     choosers: tuple[Chooser, ...]
-    chosen: str
     blocks: tuple[Block, ...]
     notes: Markup
     before: SheetEntry | None

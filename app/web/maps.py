@@ -92,7 +92,7 @@ def draw_maps(
                 tile_height=_TILE,
                 height=_TILE * height,
                 classes=tuple(
-                    f"{format_value(low, style, language)} – {format_value(top, style, language)}"
+                    _range(format_value(low, style, language), format_value(top, style, language))
                     for low, top in zip(limits, tops, strict=True)
                 )
                 if style is not None
@@ -102,6 +102,10 @@ def draw_maps(
             )
         )
     return tuple(maps)
+
+
+def _range(low: str, high: str) -> str:
+    return low if low == high else f"{low} – {high}"
 
 
 def _places(areas: tuple[AxisMember, ...], options: Mapping[str, Any], cube: Cube) -> list[tuple[int, int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from app.domain.cellset import MaskedCellSet
-from app.domain.cube import text_in
+from app.domain.cube import Texts, text_in
 from app.domain.publication import Folder, QueryDefinition
 from app.serve.answer import LiveReader, Served
 from app.web import charts, maps
@@ -114,14 +115,15 @@ class Site:
         sheet = entry.sheet
         query = address_query(choices)
         path = f"s/{quote(sheet.id)}"
-        blocks = tuple(self._block(entry, definition, served.masked, query) for definition, served in answers)
+        blocks = tuple(
+            self._block(entry, definition, served.masked, choices) for definition, served in answers
+        )
         before, after = self.contents.neighbours(sheet)
         title = text_in(sheet.title, self.language)
         return SheetPage(
             frame=self.frame(title, path, query, crumbs=entry.path),
             entry=entry,
             choosers=tuple(self._chooser(choice) for choice in choices),
-            chosen=", ".join(caption(choice.member, self.language) for choice in choices),
             blocks=blocks,
             notes=markdown(text_in(sheet.notes, self.language)),
             before=before,
@@ -142,16 +144,22 @@ class Site:
             ),
         )
 
-    def _block(self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet, state: str) -> Block:
+    def _block(
+        self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet, choices: tuple[Choice, ...]
+    ) -> Block:
         sheet = entry.sheet
         contents = self.contents
         cube = contents.catalogue.cubes[contents.catalogue.cube_of[sheet.id, query.id]]
         base = f"/{self.language}/s/{quote(sheet.id)}/{quote(query.id)}"
+        state = address_query(choices)
         suffix = f"?{state}" if state else ""
+        captions = contents.hierarchy_captions(sheet.id, query.id)
+        title = text_in(query.title, self.language) or text_in(sheet.title, self.language)
         return Block(
             id=query.id,
-            title=text_in(query.title, self.language) or text_in(sheet.title, self.language),
-            table=lay_out(masked, contents.hierarchy_captions(sheet.id, query.id), self.language),
+            title=title,
+            context=self._context(choices, masked, captions, title),
+            table=lay_out(masked, captions, self.language),
             chart=charts.draw(
                 masked, query.options, contents.time_hierarchies(sheet.id, query.id), self.language
             )
@@ -160,6 +168,26 @@ class Site:
             maps=maps.draw_maps(masked, query.options, cube, self.language) if query.view == "map" else (),
             downloads=tuple(Link(name, f"{base}.{extension}{suffix}") for extension, name in FORMATS),
         )
+
+    def _context(
+        self,
+        choices: tuple[Choice, ...],
+        masked: MaskedCellSet,
+        captions: Mapping[str, Texts],
+        title: str,
+    ) -> tuple[tuple[str, str], ...]:
+        """What holds for the whole table: the choices, then the rest of the slicer."""
+        said = [
+            (text_in(choice.parameter.title, self.language), caption(choice.member, self.language))
+            for choice in choices
+        ]
+        chosen = {choice.member.unique_name for choice in choices}
+        said += [
+            (text_in(captions.get(member.hierarchy, {}), self.language), caption(member, self.language))
+            for member in masked.slicer
+            if member.unique_name not in chosen
+        ]
+        return tuple(pair for pair in said if pair != ("", title))
 
     def download(
         self, entry: SheetEntry, query: QueryDefinition, choices: tuple[Choice, ...], masked: MaskedCellSet

@@ -57,14 +57,13 @@ class Table:
     """What a page prints of one query.
 
     ``stub`` names the hierarchies of the rows, ``head`` are the header rows over the columns with the
-    name of each one's hierarchy, ``context`` are the members of the slicer as (hierarchy, member).
+    name of each one's hierarchy.
     """
 
     stub: str
     head: tuple[tuple[Header, ...], ...]
     spanners: tuple[str, ...]
     groups: tuple[Group, ...]
-    context: tuple[tuple[str, str], ...]
     unit: str
     columns: int
     hidden: int
@@ -135,10 +134,6 @@ def lay_out(masked: MaskedCellSet, hierarchies: Mapping[str, Texts], language: s
         groups=tuple(
             Group(heading, tuple(row for _, row in members))
             for heading, members in groupby(rows, key=lambda pair: pair[0])
-        ),
-        context=tuple(
-            (text_in(hierarchies.get(member.hierarchy, {}), language), caption(member, language))
-            for member in masked.slicer
         ),
         unit=units.table,
         columns=len(grid.columns),

@@ -77,7 +77,9 @@ def axis_member(source: Hierarchy, index: int) -> AxisMember:
 
 
 def measure_member(measure: Measure) -> AxisMember:
-    return AxisMember("[Measures]", measure.unique_name, measure.captions, "[Measures].[MeasuresLevel]", 0, None)
+    return AxisMember(
+        "[Measures]", measure.unique_name, measure.captions, "[Measures].[MeasuresLevel]", 0, None
+    )
 
 
 def build_cube() -> Cube:
@@ -154,7 +156,7 @@ class Office:
 
     def __post_init__(self) -> None:
         generator = np.random.default_rng(7)
-        geography, sex, year = self.cube.hierarchies
+        geography, _, year = self.cube.hierarchies
         for town, s, y in product(geography.unique_names, ("W", "M"), year.unique_names):
             if "[Town]" not in town:
                 continue
@@ -162,8 +164,9 @@ class Office:
             count = int(generator.integers(0, 60))
             self._add(("[Measures].[Taxpayers]", *at), float(count))
             self._add(("[Measures].[Income]", *at), round(count * float(generator.lognormal(9.9, 0.4)), 2))
+        counts = {cell[1:]: value for cell, value in self.truth.items() if "Taxpayers" in cell[0]}
         for cell, value in self.truth.items():
-            people = self.truth["[Measures].[Taxpayers]", *cell[1:]]
+            people = counts[cell[1:]]
             if people == 0:
                 self.empty.add(cell)
             elif people < 12:
@@ -180,7 +183,7 @@ class Office:
                 key = (cell[0], g, s, cell[3])
                 self.truth[key] = round(self.truth.get(key, 0.0) + value, 2)
 
-    def release(self, id: str = "r1") -> tuple[Release, dict[Coordinate, int]]:
+    def release(self, release_id: str = "r1") -> tuple[Release, dict[Coordinate, int]]:
         cells = list(self.truth)
         status = np.array(
             [
@@ -195,7 +198,7 @@ class Office:
         )
         values = np.where(status == CellStatus.SHOWN, np.array(list(self.truth.values())), np.nan)
         release = Release(
-            id=id,
+            id=release_id,
             state="live",
             created=datetime(2026, 11, 27, 9, 30, tzinfo=UTC),
             fingerprints={"Tax": "f"},
@@ -286,24 +289,27 @@ class MemoryStore:
         people, income = (measure_member(m) for m in cube.measures)
         choices: dict[str, tuple[tuple[AxisMember, ...], ...]] = {}
 
-        def query(id: str, view: str = "table", **options: object) -> QueryDefinition:
-            title = {"en": f"The {id}", "es": f"La {id}"}
-            return QueryDefinition(id, title, "SELECT …", view, AT, options)  # type: ignore[arg-type]
+        def query(name: str, view: str = "table", **options: object) -> QueryDefinition:
+            title = {"en": f"The {name}", "es": f"La {name}"}
+            return QueryDefinition(name, title, "SELECT …", view, AT, options)  # type: ignore[arg-type]
 
         def sheet(
-            id: str,
+            path: str,
             title: Mapping[str, str],
-            queries: Mapping[QueryDefinition, Callable[..., Layout]] | list[tuple[QueryDefinition, Callable[..., Layout]]],
+            queries: Sequence[tuple[QueryDefinition, Callable[..., Layout]]],
             parameters: Sequence[tuple[Parameter, Sequence[AxisMember]]] = (),
         ) -> Sheet:
-            choices[id] = tuple(tuple(members) for _, members in parameters)
+            choices[path] = tuple(tuple(members) for _, members in parameters)
             for definition, make in queries:
                 for chosen in product(*(members for _, members in parameters)):
-                    self._made[id, definition.id, tuple(m.unique_name for m in chosen)] = make(*chosen)
+                    self._made[path, definition.id, tuple(m.unique_name for m in chosen)] = make(*chosen)
             return Sheet(
-                id,
+                path,
                 title,
-                {"en": "Figures **before** tax. <script>alert(1)</script>", "es": "Cifras antes de impuestos."},
+                {
+                    "en": "Figures **before** tax. <script>alert(1)</script>",
+                    "es": "Cifras antes de impuestos.",
+                },
                 tuple(definition for definition, _ in queries),
                 tuple(parameter for parameter, _ in parameters),
                 AT,
@@ -401,8 +407,12 @@ class MemoryStore:
             cube_of={(s, q): "Tax" for s, q, _ in self._made},
             cubes={"Tax": cube},
             protection=(
-                MeasureProtection("Tax", "Taxpayers", (RuleDefinition("threshold", {"n": 12}),), None, "unit"),
-                MeasureProtection("Tax", "Income", (RuleDefinition("p-percent", {"p": 10}),), "Taxpayers", "value"),
+                MeasureProtection(
+                    "Tax", "Taxpayers", (RuleDefinition("threshold", {"n": 12}),), None, "unit"
+                ),
+                MeasureProtection(
+                    "Tax", "Income", (RuleDefinition("p-percent", {"p": 10}),), "Taxpayers", "value"
+                ),
             ),
             hide_zeros=False,
             insiders=True,

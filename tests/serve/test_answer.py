@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.domain.cellset import CellStatus, Layout
+from app.domain.masking import mask
+from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError
+from tests.web.office import MemoryStore, Office
+
+YEARS = ("time/years", "table", ())
+
+
+def some_layout(store: MemoryStore) -> Layout:
+    layout = store.layout("r1", *YEARS)
+    assert layout is not None
+    return layout
+
+
+def test_shown_cells_carry_the_released_number_and_hidden_ones_none() -> None:
+    store = MemoryStore()
+    masked = LiveReader(store).answer("r1", *YEARS).masked
+    assert set(masked.status.tolist()) == set(CellStatus)
+    shown = masked.status == CellStatus.SHOWN
+    assert np.all(np.isfinite(masked.values[shown]))
+    assert np.all(np.isnan(masked.values[~shown]))
+
+
+def test_without_a_release_everything_is_hidden() -> None:
+    masked = mask(some_layout(MemoryStore()), None)
+    assert np.all(masked.status == CellStatus.CONFIDENTIAL)
+    assert np.all(np.isnan(masked.values))
+
+
+def test_cells_that_the_release_does_not_know_are_hidden() -> None:
+    store = MemoryStore()
+    layout = some_layout(store)
+    strange = layout.cell.copy()
+    strange[0], strange[1] = -1, 10**9
+    masked = mask(replace(layout, cell=strange), store.live)
+    assert masked.status[:2].tolist() == [CellStatus.CONFIDENTIAL] * 2
+    assert np.all(np.isnan(masked.values[:2]))
+
+
+def test_a_cell_called_shown_without_a_number_is_hidden() -> None:
+    store = MemoryStore()
+    layout = some_layout(store)
+    values = store.live.values.copy()
+    values[layout.cell[0]] = np.nan
+    masked = mask(layout, replace(store.live, values=values))
+    assert masked.status[0] == CellStatus.CONFIDENTIAL
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        ("time/years", "nope", ()),
+        ("nope", "table", ()),
+        ("time/years", "table", ("[Year].[Year].&[2021]",)),
+        ("territory/places", "table", ()),
+    ],
+)
+def test_an_unknown_address_is_not_published(address: tuple[str, str, tuple[str, ...]]) -> None:
+    with pytest.raises(NotPublishedError):
+        LiveReader(MemoryStore()).answer("r1", *address)
+
+
+def test_a_release_that_is_not_live_gives_no_answer() -> None:
+    reader = LiveReader(MemoryStore(release_id="r2"))
+    with pytest.raises(ReleaseMovedError):
+        reader.answer("r1", *YEARS)
+    with pytest.raises(ReleaseMovedError):
+        reader.catalogue("r1")
+
+
+def test_a_switch_of_releases_is_noticed_when_patience_is_over() -> None:
+    now = [0.0]
+    store = MemoryStore()
+    reader = LiveReader(store, patience=1.0, clock=lambda: now[0])
+    assert reader.live_id() == "r1"
+    store.live = Office().release("r2")[0]
+    now[0] = 0.9
+    assert reader.live_id() == "r1"
+    now[0] = 1.0
+    assert reader.live_id() == "r2"
+    assert reader.answer("r2", *YEARS).masked.release_id == "r2"
