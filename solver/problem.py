@@ -269,7 +269,16 @@ def build_problem(
     owner = cells.owner if choices.rows == "units" else owners_by_counts(cells.profiles.count, relations)
     hidden = np.isin(draft.status, (Status.SENSITIVE, Status.HIDDEN))
     insiders = single_contributors(
-        owner, hidden, relations, draft.lpl, draft.upl, draft.spl, names, choices.insiders
+        owner,
+        hidden,
+        relations,
+        (draft.lpl, draft.upl, draft.spl),
+        cells.profiles.value,
+        cells.position,
+        intake.hierarchies,
+        names,
+        scope=choices.insiders,
+        negative_values=choices.negative_values,
     )
     miss = np.abs(relations.matrix @ cells.profiles.value - rhs)
     instance = Instance(
