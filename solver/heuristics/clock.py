@@ -1,0 +1,52 @@
+"""How long a heuristic may go on: wall-clock seconds, or deterministic work."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """A limit of seconds, of work, or of both; None means no such limit.
+
+    Work counts the size of the linear programs solved, in millions of columns and rows, so that
+    a run without a limit of seconds ends at the same place on every machine.
+
+    Parameters
+    ----------
+    seconds
+        From now.
+    work
+        In millions.
+    """
+
+    def __init__(self, seconds: float | None = None, work: float | None = None) -> None:
+        self._end = None if seconds is None else time.perf_counter() + seconds
+        self._limit = work
+        self._parent: Clock | None = None
+        self.work = 0.0
+
+    def charge(self, size: float) -> None:
+        """Note that a linear program of so many columns and rows was solved."""
+        self.work += size / 1e6
+        if self._parent is not None:
+            self._parent.charge(size)
+
+    def part(self, fraction: float) -> Clock:
+        """A clock for this fraction of what is left; what it spends is spent here too."""
+        seconds = self.seconds_left
+        work = None if self._limit is None else max(self._limit - self.work, 0.0) * fraction
+        child = Clock(None if seconds is None else seconds * fraction, work)
+        child._parent = self
+        return child
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds left, never below 0; None without a limit of seconds."""
+        return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
+
+    @property
+    def out(self) -> bool:
+        """Is the limit reached?"""
+        if self._limit is not None and self.work >= self._limit:
+            return True
+        return self._end is not None and time.perf_counter() >= self._end

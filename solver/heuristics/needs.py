@@ -1,0 +1,183 @@
+"""What must stay possible, and movements that prove it.
+
+A *need* is one side of one target: some attacker must find it possible that the cell is higher (or
+lower) by a level. A *move* is a movement z with M z = 0 that keeps within the room of the hidden
+cells. Any multiple of it that keeps within the room is a move too, in both directions, so one move
+can meet many needs (the γ⁺ and γ⁻ of Castro 2005 §4.6, for any relations). As long as no cell of a
+move is shown again, the needs it meets need no further attacker problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.instance import BoolArray, FloatArray, IntArray
+from solver.presolve import Problem
+
+# Relative shortfall that still counts as meeting a need; the attackers' own is ten times looser.
+_SLACK = 1e-7
+# Movement below this (relative to a level, or absolute for levels above one) is rounding.
+_STILL = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """The needs of a problem.
+
+    Attributes
+    ----------
+    cell : int64[r]
+        Column that must be able to move.
+    side : float64[r]
+        1 upwards, -1 downwards.
+    level : float64[r]
+        By how much, > 0.
+    attacker : int64[r]
+        Index into ``problem.known``.
+    """
+
+    cell: IntArray
+    side: FloatArray
+    level: FloatArray
+    attacker: IntArray
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+    @property
+    def by_level(self) -> IntArray:
+        """Need numbers, highest level first (Kelly, Golden, Assad 1992 §4)."""
+        return np.lexsort((self.side, self.cell, -self.level)).astype(np.int64)
+
+
+def gather_needs(problem: Problem) -> Needs:
+    """One need per target and side; a sliding level widens the side that has room for it.
+
+    The width that upper and lower level leave open goes to the side with more room, and to the
+    other where that ends.
+    """
+    targets = problem.targets
+    hi, lo = problem.hi[targets.cell], problem.lo[targets.cell]
+    upper, lower = targets.upper.copy(), targets.lower.copy()
+    missing = np.maximum(targets.sliding - upper - lower, 0.0)
+    first_up = hi >= lo
+    for up in (True, False, True):
+        mine = missing > 0
+        mine &= first_up if up else ~first_up
+        level, room = (upper, hi) if up else (lower, lo)
+        step = np.where(mine, np.minimum(missing, np.maximum(room - level, 0.0)), 0.0)
+        level += step
+        missing -= step
+        first_up = np.where(mine, not up, first_up)
+    level = np.concatenate([upper, lower])
+    count = len(targets)
+    keep = np.flatnonzero(level > 0)
+    side = np.repeat([1.0, -1.0], count)
+    return Needs(np.tile(targets.cell, 2)[keep], side[keep], level[keep], np.tile(targets.attacker, 2)[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    columns: IntArray
+    met: IntArray
+
+
+class Cover:
+    """A pattern under construction, with the moves known to be open in it.
+
+    Parameters
+    ----------
+    problem, needs
+        The component and what it must keep possible.
+    hidden : bool[n], optional
+        The pattern to begin with; default, the forced columns.
+    """
+
+    def __init__(self, problem: Problem, needs: Needs, hidden: BoolArray | None = None) -> None:
+        self.problem, self.needs = problem, needs
+        self.hidden: BoolArray = problem.forced.copy() if hidden is None else problem.forced | hidden
+        self._moves: list[_Move] = []
+        self._count = np.zeros(len(needs), dtype=np.int64)
+        self._users: dict[int, list[int]] = {}
+        self._insiders = [
+            (k, cells) for k, cells in enumerate(problem.known) if len(cells) and k in needs.attacker
+        ]
+
+    @property
+    def cost(self) -> float:
+        """Weight of the secondaries."""
+        return self.problem.cost(self.hidden)
+
+    @property
+    def secondaries(self) -> IntArray:
+        """Hidden columns that need not be, heaviest first."""
+        found = np.flatnonzero(self.hidden & ~self.problem.forced)
+        return found[np.lexsort((found, -self.problem.weight[found]))]
+
+    @property
+    def unmet(self) -> BoolArray:
+        """Needs that no known move meets."""
+        return np.asarray(self._count == 0)
+
+    def copy(self) -> Cover:
+        """An independent copy (the moves are shared, they never change)."""
+        twin = Cover(self.problem, self.needs, self.hidden)
+        twin._moves = list(self._moves)
+        twin._count = self._count.copy()
+        twin._users = {column: list(users) for column, users in self._users.items()}
+        return twin
+
+    def add(self, columns: IntArray, amounts: FloatArray) -> None:
+        """Hide what a move moves, and note the needs that it meets."""
+        problem, needs = self.problem, self.needs
+        amounts = np.where(
+            np.abs(amounts) > _STILL * min(1.0, np.abs(amounts).max(initial=0.0)), amounts, 0.0
+        )
+        moving = amounts != 0
+        columns, amounts = columns[moving], amounts[moving]
+        if not len(columns):
+            return
+        hi, lo = problem.hi[columns], problem.lo[columns]
+        size = np.abs(amounts)
+        forth = (np.where(amounts > 0, hi, lo) / size).min()
+        back = (np.where(amounts > 0, lo, hi) / size).min()
+        move = np.zeros(problem.n)
+        move[columns] = amounts
+        # The room of a cell may be missed by the rounding of the movement alone.
+        reach = move[needs.cell] * needs.side
+        reach = np.where(reach > 0, reach * max(forth, 1.0), -reach * back)
+        met = reach >= needs.level * (1 - _SLACK)
+        for attacker, known in self._insiders:
+            if (move[known] != 0).any():
+                met &= needs.attacker != attacker
+        self.hidden[columns] = True
+        number = len(self._moves)
+        free = columns[~problem.forced[columns]]
+        self._moves.append(_Move(free, np.flatnonzero(met)))
+        self._count[self._moves[number].met] += 1
+        for column in free.tolist():
+            self._users.setdefault(column, []).append(number)
+
+    def would_lose(self, columns: IntArray) -> IntArray:
+        """Needs that no known move meets once these columns are shown."""
+        lost = np.zeros(len(self.needs), dtype=np.int64)
+        for number in self._using(columns):
+            lost[self._moves[number].met] += 1
+        return np.flatnonzero((self._count > 0) & (self._count == lost))
+
+    def show(self, columns: IntArray) -> None:
+        """Show columns again, and forget the moves that used them."""
+        for number in self._using(columns):
+            move = self._moves[number]
+            self._count[move.met] -= 1
+            for column in move.columns.tolist():
+                self._users[column].remove(number)
+        self.hidden[columns] = False
+
+    def _using(self, columns: IntArray) -> list[int]:
+        users: set[int] = set()
+        for column in columns.tolist():
+            users.update(self._users.get(column, ()))
+        return sorted(users)
