@@ -4,9 +4,18 @@ A package of its own: ``from solver import Instance, solve, audit`` or ``python 
 """
 
 from solver.audit import AuditReport, Exposure, audit
-from solver.errors import InfeasibleError, InputError, InternalError, SolverError, UnreachableLevelError
+from solver.errors import (
+    InfeasibleError,
+    InputError,
+    InternalError,
+    MultipleInputError,
+    SolverError,
+    UnreachableLevelError,
+)
 from solver.explain import Explanation, explain
+from solver.hierarchy import Hierarchy
 from solver.instance import Insider, Instance, Status
+from solver.protect import Protection, protect
 from solver.solution import Progress, Solution
 from solver.solve import solve
 
@@ -14,17 +23,21 @@ __all__ = [
     "AuditReport",
     "Explanation",
     "Exposure",
+    "Hierarchy",
     "InfeasibleError",
     "InputError",
     "Insider",
     "Instance",
     "InternalError",
+    "MultipleInputError",
     "Progress",
+    "Protection",
     "Solution",
     "SolverError",
     "Status",
     "UnreachableLevelError",
     "audit",
     "explain",
+    "protect",
     "solve",
 ]

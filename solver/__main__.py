@@ -1,4 +1,4 @@
-"""Command line: ``python -m solver solve|audit|explain|convert FILE …``."""
+"""Command line: ``python -m solver solve|audit|explain|convert|protect FILE …``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from solver.audit import AuditReport, Exposure, audit
+from solver.commands import add_protect, run_protect
 from solver.errors import InfeasibleError, InputError, SolverError
 from solver.explain import explain
-from solver.formats.case import write_case
-from solver.formats.jj import write_jj
+from solver.formats.convert import convert
 from solver.instance import BoolArray, Instance, Status
 from solver.solution import Progress, Solution
 from solver.solve import METHODS, solve
@@ -74,8 +74,13 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name == "explain":
             command.add_argument("--cell", required=True, help="name or number of the cell")
-    converting = add("convert", _convert, "write the problem in another format")
+    converting = add("convert", _convert, "write a problem or a hierarchy in another format")
     converting.add_argument("output", help="file to write; its ending tells the format")
+    converting.add_argument("--mark", help="level mark of an .hrc file, if it isn't clear from the file")
+    protecting = add(
+        "protect", _protect, "build a table from microdata or cells, apply rules, suppress, audit"
+    )
+    add_protect(protecting)
     return parser
 
 
@@ -219,11 +224,27 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    instance = load(options.file)
-    if options.output.endswith(".json"):
-        write_case(instance, options.output)
-    else:
-        write_jj(instance, options.output)
+    convert(options.file, options.output, mark=options.mark)
+    return OK
+
+
+def _protect(options: argparse.Namespace) -> int:
+    bar = _Bar(sys.stderr.isatty() and not options.json)
+    try:
+        answer = run_protect(options, bar.update)
+    except InfeasibleError as error:
+        bar.close()
+        _print_infeasible(error, options.json)
+        return INFEASIBLE
+    bar.close()
+    if options.json:
+        print(json.dumps(answer))
+        return OK
+    for notice in answer["notices"]:
+        print(f"note: {notice}", file=sys.stderr)
+    told = "{status}: {cells} cells, {primaries} primary, {secondaries} secondary, cost {cost:.15g}"
+    print(told.format(**answer), file=sys.stdout if options.out else sys.stderr)
+    print(answer.get("table", ""), end="")
     return OK
 
 

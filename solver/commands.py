@@ -1,4 +1,4 @@
-"""The `convert` and `protect` commands: their arguments, and what they do with them."""
+"""The `protect` command: its arguments, and what it does with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from solver.errors import InputError
-from solver.formats.convert import convert
 from solver.formats.jj import write_jj
 from solver.formats.rda import Metadata, read_microdata, read_rda, read_tabular
 from solver.formats.tabular import format_delimited, read_delimited
@@ -21,23 +20,9 @@ from solver.solution import ProgressCallback
 from solver.table import EMPTY, CellTable
 
 
-def add_convert(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `convert`."""
-    parser.add_argument("source", help="problem (.jj, .csp, .json) or hierarchy (.hrc, .json, .cdl, .csv)")
-    parser.add_argument("target", help="file to write; its ending says the format")
-    parser.add_argument("--mark", help="level mark of an .hrc source, if it isn't clear from the file")
-
-
-def run_convert(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Convert and say what was written."""
-    convert(arguments.source, arguments.target, mark=arguments.mark)
-    return {"written": str(arguments.target)}
-
-
 def add_protect(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `protect`."""
+    """Declare the arguments of `protect` behind `file`, which is microdata or a table of cells as text."""
     add = parser.add_argument
-    add("data", help="microdata or a table of cells as text")
     add(
         "--metadata",
         help="the .rda file that describes the data; without it the first line names the columns",
@@ -81,11 +66,11 @@ def _from_metadata(
     directory = Path(metadata.file or "").parent
     columns: Mapping[str, Any]
     if metadata.of("status") or metadata.of("frequency"):
-        table = read_tabular(metadata, arguments.data, encoding=arguments.encoding)
+        table = read_tabular(metadata, arguments.file, encoding=arguments.encoding)
         columns, roles = _cell_columns(table)
         codes: dict[str, Any] = dict(zip(table.dims, table.codes, strict=True))
     else:
-        micro = read_microdata(metadata, arguments.data, encoding=arguments.encoding)
+        micro = read_microdata(metadata, arguments.file, encoding=arguments.encoding)
         responses = [name for name in micro.responses if name != micro.weight]
         columns = micro.columns
         roles = {
@@ -135,7 +120,7 @@ def _roles(arguments: argparse.Namespace) -> tuple[Mapping[str, Any], dict[str, 
     if arguments.metadata:
         columns, roles = _from_metadata(read_rda(arguments.metadata), arguments)
     else:
-        text = read_delimited(arguments.data, encoding=arguments.encoding)
+        text = read_delimited(arguments.file, encoding=arguments.encoding)
         columns = dict(zip(text.header, text.columns, strict=True))
         cells = arguments.status or arguments.count
         roles = {"rows": "cells" if cells else "units", "dims": None, "hierarchies": {}}

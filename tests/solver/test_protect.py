@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver.commands import add_convert, add_protect, run_convert, run_protect
+from solver.__main__ import main
 from solver.errors import InfeasibleError, InputError, MultipleInputError
 from solver.formats.apriori import Apriori
 from solver.formats.hrc import read_hierarchy
-from solver.formats.jj import read_jj
+from solver.formats.jj import read_jj, write_jj
 from solver.protect import Protection, protect
 from solver.rules import Dominance, PPercent, Threshold, Zero
 from solver.rules.text import parse_rule
@@ -320,13 +320,15 @@ def test_text_that_is_no_rule() -> None:
         parse_rule("nk 1 85")
 
 
-def command(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_protect(parser)
-    return parser.parse_args(arguments)
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    code = main(["protect", *arguments, "--json"])
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return {"code": code, **answer}
 
 
-def test_protect_command_on_tabular_text_with_metadata(tmp_path: Path) -> None:
+def test_protect_command_on_tabular_text_with_metadata(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "t.rda").write_text(
         '<SEPARATOR> ";"\nr\n <RECODABLE>\n <HIERCODELIST> "R.HRC"\nc\n <RECODABLE>\n'
         "v\n <NUMERIC>\ns\n <STATUS>\n",
@@ -336,59 +338,49 @@ def test_protect_command_on_tabular_text_with_metadata(tmp_path: Path) -> None:
     lines = [f"{r};{c};{v},0;{s}" for r, c, v, s in zip(*CELLS.values(), strict=True)]
     (tmp_path / "t.tab").write_text("\n".join(lines), encoding="utf-8")
     out, problem = tmp_path / "out.csv", tmp_path / "p.jj"
-    told = run_protect(
-        command(
-            str(tmp_path / "t.tab"),
-            "--metadata",
-            str(tmp_path / "t.rda"),
-            "--out",
-            str(out),
-            "--problem",
-            str(problem),
-        )
+    told = command(
+        capsys,
+        *(str(tmp_path / "t.tab"), "--metadata", str(tmp_path / "t.rda")),
+        *("--out", str(out), "--problem", str(problem)),
     )
-    assert told["cost"] == shield().solution.cost
+    assert (told["code"], told["status"], told["cost"]) == (0, "optimal", shield().solution.cost)
     assert (told["primaries"], told["exposures"], told["cells"]) == (1, 0, 20)
     assert out.read_text("utf-8").startswith("r;c;value;count;status;")
     assert read_jj(problem).n == 20
 
 
-def test_protect_command_on_microdata_without_metadata(tmp_path: Path) -> None:
+def test_protect_command_on_microdata_without_metadata(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = ["region;size;income"] + [f"{a};{b};{c}" for a, b, c in zip(*UNITS.values(), strict=True)]
     (tmp_path / "m.csv").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "region.json").write_text('{"Total": {"N": {"N1": {}, "N2": {}}, "S": {}}}', encoding="utf-8")
-    told = run_protect(
-        command(
-            str(tmp_path / "m.csv"),
-            *("--dims", "region,size", "--value", "income", "--rule", "freq<2", "--rule", "p%20"),
-            *("--hierarchy", f"region={tmp_path / 'region.json'}"),
-        )
+    arguments = (
+        *(str(tmp_path / "m.csv"), "--dims", "region,size", "--value", "income"),
+        *("--rule", "freq<2", "--rule", "p%20", "--hierarchy", f"region={tmp_path / 'region.json'}"),
     )
+    told = command(capsys, *arguments)
     same = protect(UNITS, ["region", "size"], {"region": TREE}, "income", [Threshold(2), PPercent(20)])
     assert told["cost"] == same.solution.cost
     assert told["table"].count("\n") == 1 + len(same.frame["region"])
-    with pytest.raises(InputError, match="--dims"):
-        run_protect(command(str(tmp_path / "m.csv")))
+    assert main(["protect", *arguments]) == 0
+    assert capsys.readouterr().out == told["table"]
+    refused = command(capsys, str(tmp_path / "m.csv"))
+    assert refused["code"] == 2
+    assert "--dims" in refused["error"]
 
 
-def test_convert_command(tmp_path: Path) -> None:
-    parser = argparse.ArgumentParser()
-    add_convert(parser)
-
-    def run(source: str, target: str) -> None:
-        run_convert(parser.parse_args([str(tmp_path / source), str(tmp_path / target)]))
+def test_convert_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(source: str, target: str) -> int:
+        return main(["convert", str(tmp_path / source), str(tmp_path / target)])
 
     (tmp_path / "h.hrc").write_text("N\n@N1\n@N2\nS\n", encoding="utf-8")
-    run("h.hrc", "h.json")
-    run("h.json", "pairs.csv")
-    run("pairs.csv", "back.hrc")
+    write_jj(shield().problem.instance, tmp_path / "p.jj")
+    steps = ("h.hrc", "h.json", "pairs.csv", "back.hrc"), ("p.jj", "p.json", "q.jj")
+    for names in steps:
+        assert [run(a, b) for a, b in itertools.pairwise(names)] == [0] * (len(names) - 1)
     assert (tmp_path / "back.hrc").read_text("utf-8") == (tmp_path / "h.hrc").read_text("utf-8")
     assert read_hierarchy(tmp_path / "h.json").tree() == TREE
-    from solver.formats.jj import write_jj
-
-    write_jj(shield().problem.instance, tmp_path / "p.jj")
-    run("p.jj", "p.json")
-    run("p.json", "q.jj")
     assert np.array_equal(read_jj(tmp_path / "q.jj").value, read_jj(tmp_path / "p.jj").value)
-    with pytest.raises(InputError, match="can't convert"):
-        run("p.jj", "p.hrc")
+    assert run("p.jj", "p.hrc") == 2
+    assert "can't convert" in capsys.readouterr().err
