@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
+import httpx
 import typer
 
 from app import bootstrap
-from app.cli import tell
+from app.cli import serving, tell
 from app.cli.failure import failures_in_words, install_last_word
 from app.cli.progress import ProgressDisplay
+from app.domain.errors import UserError
+from app.redteam import Report
+from app.redteam import attack as red_team
+from app.redteam.attack import Promises
+from demo import create_demo, create_starter
 
 app = typer.Typer(
     name="celosia",
@@ -43,22 +51,20 @@ def demo(
 ) -> None:
     """Make the demo publication, run it and serve it; what is already there is not made again."""
     with failures_in_words():
-        if serve_it:
-            bootstrap.check_port(host, port)
-        bootstrap.create_demo(directory)
-        with ProgressDisplay() as progress:
-            outcome = bootstrap.run_publication(directory, progress=progress)
-        tell.outcome(outcome, bootstrap.read_status(directory))
-        if serve_it:
-            tell.address(host, port)
-            bootstrap.serve_publication(directory, host, port)
+        listener = serving.reserve(host, port) if serve_it else None
+        create_demo(directory)
+        _run(directory)
+        if listener is not None:
+            _serve(directory, host, listener)
 
 
 @app.command(rich_help_panel=_PUBLISH)
 def init(folder: Folder) -> None:
     """Begin a publication: a small commented one, ready to run."""
     with failures_in_words():
-        bootstrap.create_starter(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} isn't an empty folder. Choose a new one.")
+        create_starter(folder)
         typer.echo(f"{folder} is a small publication. Edit it, then: celosia check {folder}")
 
 
@@ -75,9 +81,7 @@ def run(folder: Folder) -> None:
 def serve(folder: Folder, port: Port = 8000, host: Host = "127.0.0.1") -> None:
     """Serve the live release as a public site."""
     with failures_in_words():
-        bootstrap.check_port(host, port)
-        tell.address(host, port)
-        bootstrap.serve_publication(folder, host, port)
+        _serve(folder, host, serving.reserve(host, port))
 
 
 @app.command(rich_help_panel=_STEPS)
@@ -164,7 +168,13 @@ def attack(
     Of a folder, the attack also knows which cells are sensitive and what they are promised.
     """
     with failures_in_words(), ProgressDisplay() as progress:
-        report = bootstrap.attack(target, truth, progress)
+        if "://" in target:
+            promises = bootstrap.promises(truth) if truth is not None else None
+            report = _attack(target, promises, progress)
+        else:
+            promises = bootstrap.promises(truth or Path(target))
+            with serving.served(Path(target)) as address:
+                report = _attack(address, promises, progress)
     if as_json:
         typer.echo(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
     else:
@@ -176,8 +186,21 @@ def attack(
 def _run(folder: Path, step: str | None = None) -> None:
     with failures_in_words():
         with ProgressDisplay() as progress:
-            outcome = bootstrap.run_publication(folder, step, progress)
-        tell.outcome(outcome, bootstrap.read_status(folder))
+            bootstrap.run_publication(folder, step, progress)
+        tell.status(bootstrap.read_status(folder))
+
+
+def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) -> Report:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"{address} is no address of a site. Write it as http://host:port or https://host.")
+    with httpx.Client(base_url=f"{parts.scheme}://{parts.netloc}", timeout=60.0) as client:
+        return red_team(client, promises, progress)
+
+
+def _serve(folder: Path, host: str, listener: socket.socket) -> None:
+    tell.address(host, listener.getsockname()[1])
+    serving.serve(folder, listener)
 
 
 def main() -> None:

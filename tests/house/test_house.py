@@ -79,13 +79,19 @@ def _is_ellipsis(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is ...
 
 
-def test_no_broad_except() -> None:
+#: The last guard of the site turns whatever happens into a page without data; it has to catch everything.
+LAST_GUARD = "app/web/guard.py"
+
+
+def test_no_broad_except_but_to_pass_it_on() -> None:
     broad = [
         f"{name}:{node.lineno}"
         for name, tree in trees(*CODE, "tests")
         for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
+        and ast.unparse(node.body[-1]) != "raise"
+        and name != LAST_GUARD
     ]
     assert broad == []
 

@@ -1,0 +1,76 @@
+"""Serving the site from the command line, and attacking one that isn't served yet."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from app.bootstrap import publication_store
+from app.domain.errors import OperatorError, UserError
+from app.web.app import create_app
+
+#: Seconds that a served folder may take until it answers.
+PATIENCE = 20.0
+
+
+def reserve(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one.
+
+    Raises
+    ------
+    UserError
+        The port is taken, or isn't ours to take.
+    OperatorError
+        There is no such address on this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(f"Port {port} is taken. Choose another one with --port, or --port 0.") from None
+        if error.errno == errno.EACCES:
+            raise UserError(f"Port {port} needs more rights. Choose one above 1023 with --port.") from None
+        raise OperatorError(f"Can't serve on {host}: {error.strerror}.") from None
+    except OverflowError:
+        listener.close()
+        raise UserError(f"There is no port {port}.") from None
+    return listener
+
+
+def serve(folder: Path, listener: socket.socket) -> None:
+    """Serve a publication's live release until interrupted."""
+    with publication_store(folder) as store:
+        _server(create_app(store)).run(sockets=[listener])
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a publication served on a free port as long as the context lasts."""
+    listener = reserve("127.0.0.1", 0)
+    with publication_store(folder) as store:
+        if store.live_release_id() is None:
+            listener.close()
+            raise UserError(f"No release of {folder} is live. Make one with: celosia run {folder}")
+        server = _server(create_app(store))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+
+
+def _server(app: object) -> uvicorn.Server:
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)  # type: ignore[arg-type]
+    return uvicorn.Server(config)
