@@ -6,6 +6,7 @@ A page prints every published digit and none more, so that it says exactly what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from decimal import Decimal
 from functools import lru_cache
 
@@ -29,8 +30,11 @@ _NAMED = {
 
 @lru_cache(maxsize=256)
 def _pattern(text: str) -> NumberPattern:
+    text = _NAMED.get(text.strip().lower(), text)
+    if not set(text) & set("#0"):
+        text = "#,##0"
     try:
-        return parse_pattern(_NAMED.get(text.strip().lower(), text))
+        return parse_pattern(text)
     except ValueError:
         return parse_pattern("#,##0")
 
@@ -52,10 +56,12 @@ def _formatter(text: str, decimals: int, language: str) -> Callable[[float], str
             return digits.translate(signs)
 
         return plain
+    pattern = copy(pattern)
+    pattern.frac_prec = (printed, printed)
     percent = locale.percent_formats[None].suffix[0] if pattern.suffix[0] == "%" else ""
 
     def dressed(value: float) -> str:
-        number = pattern.apply(Decimal(repr(float(value))), locale, force_frac=(printed, printed))
+        number = pattern.apply(Decimal(repr(float(value))), locale)
         return f"{number.removesuffix('%')}{percent}" if percent else number
 
     return dressed

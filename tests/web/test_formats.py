@@ -1,0 +1,150 @@
+"""Independent readers open the downloads and agree with the page, cell by cell."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pandas as pd
+import pytest
+from lxml import html
+from pyjstat import pyjstat
+from starlette.types import ASGIApp
+
+from app.web.app import create_app
+from tests.web.office import MemoryStore
+from tests.web.visitor import ReadCell, ask, read_table
+
+QUERIES = [
+    ("territory/places", "table", "p.year=2021"),
+    ("territory/places", "bars", "p.year=2022"),
+    ("territory/towns", "table", "p.region=E&p.year=2023"),
+    ("territory/towns", "stacked", "p.region=S&p.year=2021"),
+    ("territory/map", "map", ""),
+    ("time/years", "table", ""),
+    ("time/years", "lines", ""),
+]
+
+#: Captions of the members in the office's language, so that cells can be matched by what is read.
+SEPARATORS = {"en": (",", "."), "es": (".", ",")}
+
+
+@pytest.fixture(scope="module")
+def site() -> ASGIApp:
+    return create_app(MemoryStore())
+
+
+def page_cells(site: ASGIApp, language: str, sheet: str, query: str, state: str) -> list[ReadCell]:
+    page = html.fromstring(ask(site, f"/{language}/s/{sheet}?{state}").content)
+    (table,) = page.xpath(f"//section[@id='{query}']//table")
+    return read_table(table)
+
+
+def csv_frame(site: ASGIApp, language: str, sheet: str, query: str, state: str) -> pd.DataFrame:
+    response = ask(site, f"/{language}/s/{sheet}/{query}.csv?{state}")
+    assert response.status_code == 200
+    return pd.read_csv(StringIO(response.text), dtype=str, keep_default_na=False)
+
+
+def number(text: str, language: str) -> float:
+    group, point = SEPARATORS[language]
+    return float(text.replace(group, "").replace(point, "."))
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)
+def test_csv_says_what_the_page_says(
+    site: ASGIApp, sheet: str, query: str, state: str, language: str
+) -> None:
+    cells = page_cells(site, language, sheet, query, state)
+    frame = csv_frame(site, language, sheet, query, state)
+    assert len(frame) == len(cells) > 0
+    states = set()
+    for cell, (_, row) in zip(cells, frame.iterrows(), strict=True):
+        values = [str(value) for value in row]
+        for header in (*cell.rows, *cell.columns):
+            assert header in values
+        if cell.text == "[c]":
+            assert (row.OBS_VALUE, row.OBS_STATUS, row.CONF_STATUS) == ("", "Q", "C")
+        elif cell.text == "–":
+            assert (row.OBS_VALUE, row.OBS_STATUS, row.CONF_STATUS) == ("", "M", "F")
+        else:
+            assert (row.OBS_STATUS, row.CONF_STATUS) == ("A", "F")
+            assert float(row.OBS_VALUE) == number(cell.text, language)
+        states.add(row.OBS_STATUS)
+        assert row.UNIT in ("people", "euros", "personas")
+    assert "A" in states
+
+
+@pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)
+def test_json_stat_says_what_the_csv_says(site: ASGIApp, sheet: str, query: str, state: str) -> None:
+    text = ask(site, f"/en/s/{sheet}/{query}.json?{state}").text
+    read = pyjstat.Dataset.read(text).write("dataframe", naming="id")
+    document = json.loads(text)
+    frame = csv_frame(site, "en", sheet, query, state)
+    columns = [name for name in frame.columns if name.startswith("[")]
+    assert columns == document["id"]
+    by_members = {tuple(row[columns]): row for _, row in frame.iterrows()}
+    positions = list(read.itertuples(index=False, name=None))
+    assert len(positions) == len(by_members) == len(document["value"])
+    names = list(read.columns)
+    for place, position in enumerate(positions):
+        members = tuple(position[names.index(name)] for name in columns)
+        value = position[names.index("value")]
+        expected = by_members[members]
+        status = document["status"].get(str(place))
+        if expected.OBS_STATUS == "A":
+            assert status is None
+            assert value == float(expected.OBS_VALUE)
+        else:
+            assert pd.isna(value)
+            assert status == {"Q": "C", "M": "M"}[expected.OBS_STATUS]
+
+
+def test_the_page_prints_the_released_figures(site: ASGIApp) -> None:
+    store = MemoryStore()
+    shown = hidden = empty = 0
+    for cell, (_, row) in zip(
+        page_cells(site, "en", "time/years", "table", ""),
+        csv_frame(site, "en", "time/years", "table", "").iterrows(),
+        strict=True,
+    ):
+        key = (row["[Measures]"], row["[Geography]"], row["[Sex]"], row["[Year]"])
+        if key in store.office.hidden:
+            hidden += 1
+            assert cell.text == "[c]"
+        elif key in store.office.empty:
+            empty += 1
+            assert cell.text == "–"
+        else:
+            shown += 1
+            assert number(cell.text, "en") == store.office.truth[key]
+    assert min(shown, hidden, empty) > 0
+
+
+def test_a_hidden_cell_tells_a_screen_reader_what_it_is(site: ASGIApp) -> None:
+    for language, word in (("en", "confidential"), ("es", "confidencial")):
+        page = html.fromstring(ask(site, f"/{language}/s/time/years").content)
+        hidden = page.xpath("//td[@class='hidden']")
+        assert hidden
+        assert {cell.xpath("string(./abbr/@title)") for cell in hidden} == {word}
+        assert all(set(cell.attrib) == {"class"} for cell in hidden)
+
+
+def test_json_stat_carries_structure_units_and_roles(site: ASGIApp) -> None:
+    document = json.loads(ask(site, "/es/s/territory/places/table.json").text)
+    assert document["version"] == "2.0"
+    assert document["role"] == {"time": ["[Year]"], "metric": ["[Measures]"]}
+    assert document["extension"]["release"] == "r1"
+    place = document["dimension"]["[Geography]"]
+    assert place["label"] == "Lugar"
+    assert "[Geography].[Region].&[N]" in place["category"]["child"]["[Geography].[All]"]
+    units = document["dimension"]["[Measures]"]["category"]["unit"]
+    assert units["[Measures].[Income]"] == {"label": "euros", "decimals": 2}
+
+
+def test_downloads_have_a_safe_name_and_are_for_everyone(site: ASGIApp) -> None:
+    response = ask(site, "/en/s/territory/towns/table.csv?p.region=E")
+    assert response.headers["content-disposition"] == 'attachment; filename="towns-table-E-2023.csv"'
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert response.headers["content-type"].startswith("text/csv")

@@ -1,0 +1,66 @@
+"""Hidden figures are unmistakable numbers here; no byte of any answer may hold one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.web.app import create_app
+from tests.web.office import MemoryStore
+from tests.web.visitor import ask_all, crawl
+
+
+def spellings(value: float) -> set[str]:
+    """A number as anything here might write it, and its digits alone."""
+    whole = int(value)
+    cents = f"{value:.2f}"
+    forms = {str(whole), f"{whole:,}", f"{whole:,}".replace(",", "."), cents, cents.replace(".", ",")}
+    return forms | {f"{whole:,}".replace(",", " "), f"{whole:x}", f"{value:e}"[:8]}
+
+
+def test_no_answer_holds_a_hidden_figure() -> None:
+    store = MemoryStore()
+    office = store.office
+    wanted: set[str] = set()
+    for cell in office.hidden:
+        wanted |= spellings(office.truth[cell])
+    assert len(office.hidden) > 20
+    site = create_app(store)
+    answers = crawl(site)
+    extra = ["/api/v1/catalogue.json", "/api/v1/structure/Tax.json", "/healthz", "/robots.txt", "/es/nope"]
+    answers |= dict(zip(extra, ask_all(site, extra), strict=True))
+    assert len(answers) > 100
+    assert all(response.status_code in (200, 307, 404) for response in answers.values())
+    for path, response in answers.items():
+        text = response.content.decode("latin-1") + json.dumps(dict(response.headers))
+        for form in wanted:
+            assert form not in text, f"{path} holds a hidden figure"
+
+
+def test_answers_do_not_depend_on_what_is_hidden() -> None:
+    one, other = MemoryStore(), MemoryStore()
+    for number, cell in enumerate(sorted(other.office.hidden)):
+        other.office.truth[cell] = 3.0 + 17 * number
+    other.live, _ = other.office.release()
+    answers, others = (crawl(create_app(store)) for store in (one, other))
+    assert answers.keys() == others.keys()
+    for path, response in answers.items():
+        assert response.content == others[path].content
+        assert response.headers == others[path].headers
+
+
+def test_scripts_and_markup_in_captions_and_notes_stay_text() -> None:
+    answers = crawl(create_app(MemoryStore()))
+    pages = [r.text for r in answers.values() if r.headers.get("content-type", "").startswith("text/html")]
+    assert any("Fresno &lt;b&gt;" in page for page in pages)
+    assert not any("<script>alert" in page or "Fresno <b>" in page for page in pages)
+
+
+@pytest.mark.parametrize(
+    "attribute", [" style=", "<style", "javascript:", " onclick=", "http://", "https://"]
+)
+def test_pages_need_nothing_inline_and_nobody_else(attribute: str) -> None:
+    for path, response in crawl(create_app(MemoryStore())).items():
+        if response.headers.get("content-type", "").startswith("text/html"):
+            assert attribute not in response.text, path
