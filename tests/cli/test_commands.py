@@ -1,0 +1,182 @@
+"""The commands as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = (
+    "demo", "init", "run", "serve", "crawl", "assess", "build", "suppress", "audit", "release", "check",
+    "status", "export-problems", "attack",
+)  # fmt: skip
+
+
+def celosia(
+    *arguments: str, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, as its users do."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CELOSIA_")}
+    return subprocess.run(
+        [sys.executable, "-c", "from app.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={
+            **inherited,
+            "COLUMNS": "100",
+            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+            **environment,
+        },
+        timeout=240,
+    )
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small publication that was run."""
+    folder = tmp_path_factory.mktemp("cli") / "firms"
+    assert celosia("init", str(folder)).returncode == 0
+    done = celosia("run", str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def assert_words(result: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
+    """The command ended with this code and in words: no traceback, no empty message."""
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr + result.stdout
+    for text in said:
+        assert text in result.stderr
+
+
+def test_help_names_every_command() -> None:
+    shown = celosia("--help")
+    assert shown.returncode == 0
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b", shown.stdout)
+
+
+def test_a_new_publication_checks_runs_and_reports(published: Path) -> None:
+    assert celosia("check", str(published)).returncode == 0
+    status = json.loads(celosia("status", str(published), "--json").stdout)
+    assert status["release"]["state"] == "live"
+    assert status["exposures"] == 0
+    assert status["cells"] > 50
+    assert status["primaries"] > 0
+    wanted = {
+        "release", "cells", "implied_cells", "equations", "problems", "primaries", "secondaries",
+        "hidden_share", "exposures", "cost", "lower_bound", "seconds",
+    }  # fmt: skip
+    assert wanted <= status.keys()
+    assert set(status["seconds"]) >= {"crawl", "assess", "build", "suppress", "audit", "release"}
+
+
+def test_a_second_run_computes_nothing_and_changes_nothing(published: Path) -> None:
+    before = json.loads(celosia("status", str(published), "--json").stdout)
+    assert celosia("run", str(published)).returncode == 0
+    assert json.loads(celosia("status", str(published), "--json").stdout) == before
+
+
+def test_the_attack_on_a_folder_finds_nothing(published: Path) -> None:
+    result = celosia("attack", str(published), "--json")
+    report = json.loads(result.stdout)
+    assert result.returncode == 0, result.stdout
+    assert report["findings"] == report["notes"] == []
+    assert report["hidden"] > 0
+    assert report["checked_promises"] > 0
+
+
+def test_exported_problems_can_be_read_by_the_solver(published: Path, tmp_path: Path) -> None:
+    from solver.instance import Instance
+
+    assert celosia("export-problems", str(published), str(tmp_path / "out")).returncode == 0
+    files = sorted((tmp_path / "out").glob("*.jj"))
+    status = json.loads(celosia("status", str(published), "--json").stdout)
+    assert len(files) == status["problems"]
+    assert all(len(Instance.from_jj(file).value) for file in files)
+
+
+def test_init_leaves_a_full_folder_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert_words(celosia("init", str(tmp_path)), 2, "isn't an empty folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.txt"]
+
+
+@pytest.mark.parametrize("command", ["check", "run", "crawl", "status", "serve"])
+def test_a_folder_that_is_no_publication_is_said_in_one_line(command: str, tmp_path: Path) -> None:
+    result = celosia(command, str(tmp_path / "nowhere"), *(["--port", "0"] if command == "serve" else []))
+    assert_words(result, 2, "nowhere")
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_check_lists_every_mistake_with_its_place(tmp_path: Path) -> None:
+    folder = tmp_path / "firms"
+    celosia("init", str(folder))
+    rules = folder / "publication.toml"
+    rules.write_text(rules.read_text().replace("threshold", "treshold"))
+    sheet = folder / "sheets" / "economy" / "towns.toml"
+    sheet.write_text(sheet.read_text().replace("[Measures].[Firms]", "[Measures].[Firma]"))
+    result = celosia("check", str(folder))
+    assert_words(result, 2, "publication.toml:", "sheets/economy/towns.toml:", "Firma")
+
+
+def test_wrong_usage_exits_2() -> None:
+    assert_words(celosia("run"), 2)
+    assert_words(celosia("dance"), 2, "dance")
+    assert_words(celosia("attack", "gopher://example"), 2, "no address of a site")
+
+
+def test_a_port_that_is_taken_is_said(published: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert_words(celosia("serve", str(published), "--port", port), 2, port, "taken")
+
+
+def test_an_attack_on_nobody_is_said() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        assert_words(celosia("attack", f"http://127.0.0.1:{port}"), 2, "no site of Celosia")
+
+
+def test_data_that_vanished_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "firms"
+    celosia("init", str(folder))
+    (folder / "data" / "firms.csv").unlink()
+    assert_words(celosia("run", str(folder)), 2, "firms.csv")
+
+
+def test_damaged_state_is_the_machines_fault(tmp_path: Path) -> None:
+    folder = tmp_path / "firms"
+    celosia("init", str(folder))
+    (folder / ".celosia").mkdir()
+    (folder / ".celosia" / "celosia.sqlite3").write_bytes(b"this is no database, whatever its name says" * 99)
+    assert_words(celosia("status", str(folder)), 1)
+
+
+def test_a_database_that_is_not_there_is_said(published: Path) -> None:
+    url = "postgresql://nobody@127.0.0.1:9/nothing"
+    assert_words(celosia("status", str(published), CELOSIA_DATABASE_URL=url), 1)
+
+
+def test_a_fault_of_ours_is_one_line_without_values(tmp_path: Path) -> None:
+    code = (
+        "from app.cli.failure import install_last_word\n"
+        "install_last_word()\n"
+        "raise KeyError('the secret is 4711')\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}
+    )
+    assert_words(result, 1, "KeyError")
+    assert "4711" not in result.stderr
