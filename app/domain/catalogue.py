@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.domain.cellset import AxisMember
 from app.domain.cube import Cube, Texts
+from app.domain.masked import AxisMember
 from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection
 
 

@@ -1,4 +1,4 @@
-"""Cellsets: a raw one straight from the cube, its layout, and the masked one that the public may see.
+"""Raw cellsets, straight from the cube; `app.domain.masked` has what the public may see of them.
 
 Coordinates
 -----------
@@ -9,16 +9,26 @@ are the `CalculatedMember`s that the query (or the crawl) has added to that colu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.cube import Cube, IntArray, Texts
+from app.domain.masked import Axis, AxisMember, CellStatus, CellStyle, FloatArray, Layout
 
-FloatArray = NDArray[np.float64]
+__all__ = [
+    "Axis",
+    "AxisMember",
+    "CalculatedMember",
+    "CellSet",
+    "CellStatus",
+    "CellStyle",
+    "Dependencies",
+    "FloatArray",
+    "Layout",
+    "Relations",
+]
 
 
 @dataclass(frozen=True)
@@ -53,29 +63,6 @@ class CalculatedMember:
     @property
     def is_group(self) -> bool:
         return self.terms is not None and all(coefficient == 1 for _, coefficient in self.terms)
-
-
-@dataclass(frozen=True)
-class AxisMember:
-    """A member as an axis shows it, all public: names, captions, level, parent."""
-
-    hierarchy: str
-    unique_name: str
-    captions: Texts
-    level: str
-    depth: int
-    parent: str | None
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Positions of an axis: tuples of one member for each hierarchy on it, in display order."""
-
-    positions: tuple[tuple[AxisMember, ...], ...]
-
-    @property
-    def hierarchies(self) -> tuple[str, ...]:
-        return tuple(member.hierarchy for member in self.positions[0]) if self.positions else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,61 +125,3 @@ class CellSet:
             raise ValueError(f"{self.n_cells} cells on axes that span {expected}")
         if self.coords.shape != (len(self.values), 1 + len(self.cube.hierarchies)):
             raise ValueError("coordinates and values differ in shape")
-
-
-@dataclass(frozen=True)
-class CellStyle:
-    """How a cell's value is printed: MDX format string, published decimals, unit."""
-
-    format: str
-    decimals: int
-    unit: Texts
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """A cellset without its numbers: what stands where, and which recorded cell it is.
-
-    ``cell`` (int64[n_cells]) are row numbers in the release's cell table, -1 for a cell that it doesn't
-    know. ``style`` (int32[n_cells]) numbers ``styles``.
-    """
-
-    axes: tuple[Axis, ...]
-    slicer: tuple[AxisMember, ...]
-    cell: NDArray[np.int64]
-    style: IntArray
-    styles: tuple[CellStyle, ...]
-
-
-class CellStatus(IntEnum):
-    """What the public sees of a cell."""
-
-    SHOWN = 0
-    EMPTY = 1
-    CONFIDENTIAL = 2
-
-
-@dataclass(frozen=True, eq=False)
-class MaskedCellSet:
-    """The only cellset that a renderer may take: a hidden cell carries no number at all.
-
-    ``values`` (float64[n_cells]) is nan wherever ``status`` (int8[n_cells], `CellStatus`) is not SHOWN.
-    """
-
-    release_id: str
-    axes: tuple[Axis, ...]
-    slicer: tuple[AxisMember, ...]
-    status: NDArray[np.int8]
-    values: FloatArray
-    style: IntArray
-    styles: tuple[CellStyle, ...]
-    notes: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        if np.any(np.isfinite(self.values) & (self.status != CellStatus.SHOWN)):
-            raise ValueError("a hidden cell carries a number")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each axis, axis 0 (columns) first."""
-        return tuple(len(axis.positions) for axis in self.axes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.domain.cellset import CellStatus, Layout, MaskedCellSet
+from app.domain.masked import CellStatus, Layout, MaskedCellSet
 from app.domain.release import Release
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.cellset import CellStatus, FloatArray
+from app.domain.masked import CellStatus, FloatArray
 
 
 @dataclass(frozen=True, eq=False)

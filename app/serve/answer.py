@@ -9,12 +9,12 @@ from threading import Lock
 from time import monotonic
 
 from app.domain.catalogue import Catalogue
-from app.domain.cellset import Layout, MaskedCellSet
 from app.domain.errors import CelosiaError, InternalError
+from app.domain.masked import Layout, MaskedCellSet
 from app.domain.masking import mask
 from app.domain.release import Release
+from app.serve.issue import Stamp, issue_stamp
 from app.serve.port import ReleaseStore
-from app.serve.stamp import Stamp, issue_stamp
 
 
 class NotPublishedError(CelosiaError):

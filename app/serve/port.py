@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from app.domain.catalogue import Catalogue
-from app.domain.cellset import Layout
+from app.domain.masked import Layout
 from app.domain.release import Release
 
 

@@ -12,28 +12,12 @@ from collections.abc import Iterable
 from weakref import WeakSet
 
 from app.domain.errors import InternalError
+from app.serve.issue import Capability, Stamp, is_issued
+
+__all__ = ["Sealed", "Stamp", "is_genuine", "seal", "seal_plain"]
 
 
-class _Capability:
-    """Base of the two: compared by identity, without attributes that could be set later."""
-
-    __slots__ = ("__weakref__",)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} can't be changed")
-
-    def __reduce__(self) -> str | tuple[object, ...]:
-        raise TypeError(f"{type(self).__name__} can't leave its process")
-
-
-class Stamp(_Capability):
-    """Says that an answer was masked under ``release_id``; `app.serve.answer` issues it."""
-
-    __slots__ = ("release_id",)
-    release_id: str
-
-
-class Sealed(_Capability):
+class Sealed(Capability):
     """Bytes that may leave: of a release, or of no release (``release_id`` None) when without cells."""
 
     __slots__ = ("body", "release_id")
@@ -41,16 +25,7 @@ class Sealed(_Capability):
     release_id: str | None
 
 
-_stamps: WeakSet[Stamp] = WeakSet()
 _seals: WeakSet[Sealed] = WeakSet()
-
-
-def issue_stamp(release_id: str) -> Stamp:
-    """A stamp for an answer under a release; `app.serve` alone calls this (a contract proves it)."""
-    stamp = Stamp()
-    object.__setattr__(stamp, "release_id", release_id)
-    _stamps.add(stamp)
-    return stamp
 
 
 def _register(body: bytes, release_id: str | None) -> Sealed:
@@ -70,7 +45,7 @@ def seal(stamps: Iterable[Stamp], body: bytes) -> Sealed:
         No stamp, one that `serve` didn't issue, or stamps of several releases.
     """
     stamps = tuple(stamps)
-    if not all(type(stamp) is Stamp and stamp in _stamps for stamp in stamps):
+    if not all(is_issued(stamp) for stamp in stamps):
         raise InternalError("a stamp that serve did not issue")
     releases = {stamp.release_id for stamp in stamps}
     if len(releases) != 1:

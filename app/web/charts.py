@@ -14,8 +14,8 @@ from typing import Any, Literal
 from babel.numbers import format_compact_decimal
 from markupsafe import Markup
 
-from app.domain.cellset import AxisMember, CellStatus, CellStyle, MaskedCellSet
 from app.domain.errors import InternalError
+from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
 from app.web.language import locale_of
 from app.web.numbers import format_value
 from app.web.scales import Scale, scale_over

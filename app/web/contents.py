@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.domain.catalogue import Catalogue
-from app.domain.cellset import AxisMember
+from app.domain.masked import AxisMember
 from app.domain.publication import Folder, Parameter, Sheet
 from app.serve.answer import NotPublishedError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any
 
-from app.domain.cellset import AxisMember, CellStatus, MaskedCellSet
 from app.domain.cube import Cube
+from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.web.numbers import format_value
 from app.web.scales import class_limits
 from app.web.tables import caption, grid_of

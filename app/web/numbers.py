@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from babel.numbers import NumberPattern, get_decimal_symbol, get_group_symbol, parse_pattern
 
-from app.domain.cellset import CellStyle
+from app.domain.masked import CellStyle
 from app.web.language import locale_of
 
 #: Formats that MDX knows by name, as patterns.

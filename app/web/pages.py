@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from app.domain.cellset import MaskedCellSet
 from app.domain.cube import Texts, text_in
+from app.domain.masked import MaskedCellSet
 from app.domain.publication import Folder, QueryDefinition
 from app.serve.answer import LiveReader, Served
 from app.web import charts, maps

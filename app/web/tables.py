@@ -12,8 +12,8 @@ from itertools import groupby, product
 
 import numpy as np
 
-from app.domain.cellset import AxisMember, CellStatus, MaskedCellSet
 from app.domain.cube import Texts, text_in
+from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.web.numbers import format_value
 
 #: Unique name of the hierarchy of measures.

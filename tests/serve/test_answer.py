@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.domain.cellset import CellStatus, Layout
+from app.domain.masked import CellStatus, Layout
 from app.domain.masking import mask
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError
 from tests.web.office import MemoryStore, Office

@@ -4,7 +4,8 @@ import pickle
 import pytest
 
 from app.domain.errors import InternalError
-from app.serve.stamp import Sealed, Stamp, is_genuine, issue_stamp, seal, seal_plain
+from app.serve.issue import issue_stamp
+from app.serve.stamp import Sealed, Stamp, is_genuine, seal, seal_plain
 
 
 def test_what_serve_seals_is_genuine() -> None:

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from app.domain.catalogue import Catalogue
-from app.domain.cellset import Axis, AxisMember, CellStatus, CellStyle, Layout
 from app.domain.cube import Cube, Hierarchy, Level, Measure
+from app.domain.masked import Axis, AxisMember, CellStatus, CellStyle, Layout
 from app.domain.publication import (
     Folder,
     MeasureProtection,

@@ -12,7 +12,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.domain.errors import OperatorError
-from app.serve.stamp import Sealed, issue_stamp, seal, seal_plain
+from app.serve.issue import issue_stamp
+from app.serve.stamp import Sealed, seal, seal_plain
 from app.web.app import create_app
 from app.web.guard import Guard, LeakBlockedError
 from app.web.reply import SEAL, Reply

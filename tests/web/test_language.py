@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from babel.messages.extract import extract_from_dir
 
-from app.domain.cellset import CellStyle
+from app.domain.masked import CellStyle
 from app.web.language import INTERFACE, language_name, locale_of, preferred, translations
 from app.web.numbers import format_value, plain_number
 

@@ -6,8 +6,8 @@ import csv
 from collections.abc import Iterator
 from io import StringIO
 
-from app.domain.cellset import CellStatus
 from app.domain.cube import text_in
+from app.domain.masked import CellStatus
 from app.web.formats.download import Download, members_of_cells
 from app.web.numbers import plain_number
 from app.web.tables import caption

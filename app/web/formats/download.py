@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.cellset import AxisMember, MaskedCellSet
 from app.domain.cube import Cube, text_in
+from app.domain.masked import AxisMember, MaskedCellSet
 
 
 @dataclass(frozen=True, eq=False)

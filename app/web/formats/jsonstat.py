@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from app.domain.cellset import AxisMember, CellStatus, CellStyle
 from app.domain.cube import text_in
+from app.domain.masked import AxisMember, CellStatus, CellStyle
 from app.web.formats.download import Download, members_of_cells
 from app.web.numbers import plain_number
 from app.web.tables import MEASURES, caption
