@@ -19,7 +19,7 @@ from solver.instance import Instance, Status
 from solver.intake import HierarchyLike, Intake, take_in
 from solver.rows import Choices, Columns, cells_from_cells, cells_from_units, read_floats, read_texts
 from solver.rules import Assessment, Manual, Profiles, Rule, Threshold, Zero, assess
-from solver.table import Floats, Relations, Violation, find_violations, relations_of
+from solver.table import Floats, Relations, Violation, decimal_places, find_violations, relations_of
 from solver.tabulate import Cells, owners_by_counts, recompute_totals
 
 BINARY_SUMS = 1e-12
@@ -245,7 +245,7 @@ def build_problem(
     elif violations and choices.non_additive == "recompute":
         cells = _recomputed(cells, intake.hierarchies, relations)
     elif violations:
-        rhs = relations.matrix @ cells.profiles.value
+        rhs = _exact_differences(relations, cells)
     marked = np.array([s == "u" for s in stated], dtype=np.bool_)
     _check_empty_parts(cells, marked, relations, names, problems)
     problems.stop()
@@ -296,6 +296,7 @@ def build_problem(
         rhs=rhs,
         names=names,
         insiders=insiders,
+        decimals=cells.decimals,
         tolerance=2 * float(miss.max(initial=0)),
     )
     return TableProblem(
@@ -317,6 +318,13 @@ def _slack(frame: Frame, columns: Columns, choices: Choices) -> float:
         return BINARY_SUMS
     column = frame.columns[columns.value or columns.count or ""]
     return BINARY_SUMS if column.dtype.kind == "f" else 0.0
+
+
+def _exact_differences(relations: Relations, cells: Cells) -> Floats:
+    """Sum of parts minus total of each relation, rounded to the decimals that the values have."""
+    difference: Floats = relations.matrix @ cells.profiles.value
+    digits = decimal_places(cells.decimals)
+    return difference if digits is None else np.round(difference, digits)
 
 
 def _recomputed(cells: Cells, hierarchies: Sequence[Hierarchy], relations: Relations) -> Cells:

@@ -165,6 +165,13 @@ class Violation:
         )
 
 
+def decimal_places(decimals: Sequence[str]) -> int | None:
+    """Most decimal places; None if a number is written with an exponent."""
+    if any("e" in d or "E" in d for d in decimals):
+        return None
+    return max((len(d.partition(".")[2]) for d in decimals), default=0)
+
+
 def find_violations(
     relations: Relations,
     decimals: Sequence[str],
@@ -182,7 +189,17 @@ def find_violations(
     value = np.array(decimals, dtype=np.str_).astype(np.float64) if len(decimals) else np.zeros(0)
     matrix = relations.matrix
     scale = abs(matrix) @ np.abs(value)
-    suspects = np.flatnonzero(np.abs(matrix @ value) > max(relative, 1e-15) * scale)
+    miss = np.abs(matrix @ value)
+    digits = decimal_places(decimals)
+    if relative:
+        suspect = miss > max(relative, 1e-15) * scale
+    elif digits is None:
+        suspect = np.ones(len(miss), dtype=np.bool_)
+    else:
+        # Where doubles can't resolve the last decimal, only exact sums can tell.
+        unit, resolution = 10.0**-digits, 4 * np.finfo(np.float64).eps * np.diff(matrix.indptr) * scale
+        suspect = (miss > unit / 4) | (resolution > unit / 4)
+    suspects = np.flatnonzero(suspect)
     violations = []
     for r in suspects.tolist():
         total = int(relations.total[r])

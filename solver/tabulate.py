@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from solver.hierarchy import Hierarchy
 from solver.rules import Profiles, profiles_of
 from solver.rules.profiles import Kind
-from solver.table import Floats, Ints, Relations, group_keys
+from solver.table import Floats, Ints, Relations, decimal_places, group_keys
 
 RADIX_LIMIT = 2**62
 
@@ -152,13 +152,6 @@ def _merge_tops(group: Ints, top: Floats, groups: int) -> Floats:
     return merged
 
 
-def _places(decimals: Sequence[str]) -> int | None:
-    """Most decimal places; None if a number is written with an exponent."""
-    if any("e" in d or "E" in d for d in decimals):
-        return None
-    return max((len(d.partition(".")[2]) for d in decimals), default=0)
-
-
 @dataclass
 class _Growing:
     position: Ints
@@ -209,7 +202,7 @@ def tabulate_cells(
     for d, hierarchy in enumerate(hierarchies):
         for level in range(int(hierarchy.depth.max(initial=0)), 0, -1):
             grown.add_missing(d, level, hierarchies)
-    digits = _places(decimals)
+    digits = decimal_places(decimals)
     built = grown.value[len(value) :].astype(np.float64)
     if digits is None:
         texts = [*decimals, *(repr(x) for x in built.tolist())]
@@ -254,7 +247,7 @@ def recompute_totals(
     relations: Relations,
 ) -> Floats:
     """Every total replaced by the sum of its parts, from the leaves up, one dimension after the other."""
-    digits = _places(decimals)
+    digits = decimal_places(decimals)
     result = value.astype(np.longdouble)
     for d, hierarchy in enumerate(hierarchies):
         level = hierarchy.depth[position[relations.total, d]]

@@ -165,6 +165,9 @@ def test_decimals_and_large_values_add_up() -> None:
     frame = {"a": list("xyz"), "v": ["1234567890123.1", "0.2", "0.3"]}
     done = protect(frame, ["a"], value="v", rows="cells")
     assert max(done.frame["value"]) == 1234567890123.6
+    fine = {"a": ["Total", *"xyz"], "v": ["1234567890123.60000001", "1234567890123.1", "0.2", "0.3"]}
+    with pytest.raises(InputError, match=r"difference 0\.00000001"):
+        protect(fine, ["a"], value="v", rows="cells")
 
 
 def test_float_totals_that_went_through_binary_sums_are_accepted() -> None:
