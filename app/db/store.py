@@ -22,6 +22,7 @@ from app.domain import catalogue as catalogue_types
 from app.domain import cellset, cube, publication
 from app.domain.catalogue import Catalogue
 from app.domain.cellset import Layout
+from app.domain.crawled import Address
 from app.domain.errors import InternalError, OperatorError, UserError
 from app.domain.progress import StepProgress
 from app.domain.release import Release
@@ -29,30 +30,28 @@ from app.domain.release import Release
 T = TypeVar("T")
 
 #: Classes that a released catalogue or layout is made of.
-RELEASED = Codec(
-    (
-        catalogue_types.Catalogue,
-        cellset.Axis,
-        cellset.AxisMember,
-        cellset.CellStyle,
-        cellset.Layout,
-        cube.Cube,
-        cube.Hierarchy,
-        cube.Level,
-        cube.Measure,
-        publication.CalculatedDefinition,
-        publication.Folder,
-        publication.MeasureProtection,
-        publication.Parameter,
-        publication.Position,
-        publication.QueryDefinition,
-        publication.RuleDefinition,
-        publication.Sheet,
-    )
+RELEASED_CLASSES: tuple[type, ...] = (
+    catalogue_types.Catalogue,
+    cellset.Axis,
+    cellset.AxisMember,
+    cellset.CellStyle,
+    cellset.Layout,
+    cube.Cube,
+    cube.Hierarchy,
+    cube.Level,
+    cube.Measure,
+    publication.CalculatedDefinition,
+    publication.CalculatedDefinition,
+    publication.Folder,
+    publication.MeasureProtection,
+    publication.Parameter,
+    publication.Position,
+    publication.QueryDefinition,
+    publication.RuleDefinition,
+    publication.Sheet,
 )
 
-#: Address of a layout: sheet id, query id, one chosen member's unique name for each parameter.
-Address = tuple[str, str, tuple[str, ...]]
+RELEASED = Codec(RELEASED_CLASSES)
 
 
 @dataclass(frozen=True)

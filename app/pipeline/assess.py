@@ -1,0 +1,318 @@
+"""assess: contributor profiles and rules make cells sensitive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cube.port import CubeServer
+from app.cube.port import Profiles as CubeProfiles
+from app.domain.crawled import Crawl, CubeCells
+from app.domain.cube import IntArray, Measure
+from app.domain.errors import Mistake, OperatorError, UserError
+from app.domain.lattice import Longs
+from app.domain.primary import CubePrimaries, PrimaryResult
+from app.domain.progress import ProgressCallback, StepProgress
+from app.domain.publication import CellDecision, Confidentiality, MeasureProtection, Publication
+from app.pipeline.cell_table import as_groups
+from app.pipeline.define_rules import REQUESTED, rule_of
+from solver.rules import Manual, Profiles, Request, Rule, Zero, assess
+
+#: Protection of an associated cell where no rule states it, in per cent of its value.
+ASSOCIATED_PERCENT = 10.0
+MIN_TOP = 3
+
+
+def assess_cells(
+    publication: Publication,
+    crawl: Crawl,
+    servers: Mapping[str, CubeServer],
+    progress: ProgressCallback | None = None,
+) -> PrimaryResult:
+    """Apply every rule to every cell with contributors, published or implied.
+
+    Raises
+    ------
+    UserError
+        With every manual decision on a cell that there isn't, and measures that break their own promises.
+    OperatorError
+        If the data changed since the crawl.
+    """
+    mistakes: list[Mistake] = []
+    results = []
+    for done, cells in enumerate(crawl.cubes):
+        server = servers[cells.cube.name]
+        if server.fingerprint() != cells.fingerprint:
+            raise OperatorError(
+                f"The data of cube {cells.cube.name} changed since the crawl. Run the pipeline again."
+            )
+        if progress is not None:
+            progress(StepProgress("assess", done, len(crawl.cubes), cells.cube.name))
+        results.append(_Assessor(publication.confidentiality, cells, server, mistakes).result())
+    if mistakes:
+        raise UserError(mistakes)
+    return PrimaryResult(tuple(results))
+
+
+class _Assessor:
+    def __init__(
+        self,
+        confidentiality: Confidentiality,
+        cells: CubeCells,
+        server: CubeServer,
+        mistakes: list[Mistake],
+    ) -> None:
+        self._confidentiality = confidentiality
+        self._cells = cells
+        self._server = server
+        self._mistakes = mistakes
+        self._measure = {measure.name: number for number, measure in enumerate(cells.cube.measures)}
+        self._protections = [item for item in confidentiality.measures if item.cube == cells.cube.name]
+        n = len(cells)
+        self._sensitive = np.zeros(n, dtype=np.bool_)
+        self._must_show = np.zeros(n, dtype=np.bool_)
+        self._lpl, self._upl, self._spl = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._reasons: dict[str, NDArray[np.bool_]] = {}
+        self._partner = np.full(n, -1, dtype=np.int64)
+        self._holder = np.full(n, -1, dtype=np.int64)
+        self._occupied = np.zeros(n, dtype=np.bool_)
+        self._waived = np.zeros(n, dtype=np.bool_)
+
+    def result(self) -> CubePrimaries:
+        manual = self._decide()
+        by_name = {item.measure: item for item in self._protections}
+        self._check_signs()
+        for measure in self._cells.cube.measures:
+            rows = self._rows_of(measure)
+            if len(rows):
+                self._assess(measure, by_name.get(measure.name), rows, manual)
+        for protection in self._ordered():
+            self._associate(protection, by_name)
+        return CubePrimaries(
+            self._sensitive,
+            self._must_show,
+            self._lpl,
+            self._upl,
+            self._spl,
+            self._reasons,
+            self._partner,
+            self._holder,
+            self._occupied,
+        )
+
+    # ------------------------------------------------------------------ rules
+
+    def _rows_of(self, measure: Measure) -> Longs:
+        """Cells of an own measure that contributors stand behind."""
+        own = self._cells.coords[:, 0] == self._measure[measure.name]
+        return np.flatnonzero(own & self._cells.has_contributors & ~self._cells.is_derived)
+
+    def _rules(self, protection: MeasureProtection | None, measure: Measure) -> list[Rule]:
+        rules = [rule_of(item) for item in protection.rules] if protection is not None else []
+        if self._confidentiality.hide_zeros and not any(isinstance(rule, Zero) for rule in rules):
+            rules.append(Zero(10.0**-measure.decimals))
+        return rules
+
+    def _assess(
+        self, measure: Measure, protection: MeasureProtection | None, rows: Longs, manual: Mapping[int, float]
+    ) -> None:
+        rules = self._rules(protection, measure)
+        found = self._profiles(self._cells.coords[rows], rules)
+        self._occupied[rows] = found.count > 0
+        self._holder[rows] = found.holder
+        self._check_values(rows, found)
+        self._apply(rows, measure, found, rules)
+        place = {int(row): number for number, row in enumerate(rows)}
+        for row, percent in manual.items():
+            if row in place and found.count[place[row]] > 0:
+                profiles = _solver_profiles(measure, found)
+                self._take(rows, profiles, [Manual([place[row]], percent=percent)])
+
+    def _profiles(self, coords: IntArray, rules: Sequence[Rule]) -> CubeProfiles:
+        own, groups = as_groups(self._cells.space, coords)
+        depth = max([MIN_TOP, *(rule.depth for rule in rules)])
+        return self._server.measure(own, groups, depth)
+
+    def _apply(self, rows: Longs, measure: Measure, found: CubeProfiles, rules: Sequence[Rule]) -> None:
+        asked = [rule for rule in rules if isinstance(rule, Request)]
+        others = [rule for rule in rules if not isinstance(rule, Request)]
+        self._take(rows, _solver_profiles(measure, found), others)
+        if asked:
+            self._take(rows, _requested_profiles(measure, found), asked)
+
+    def _take(self, rows: Longs, profiles: Profiles, rules: Sequence[Rule]) -> None:
+        verdict = assess(profiles, rules)
+        kept = ~self._waived[rows] & ~self._must_show[rows]
+        self._sensitive[rows] |= verdict.sensitive & kept
+        for mine, theirs in ((self._lpl, verdict.lpl), (self._upl, verdict.upl), (self._spl, verdict.spl)):
+            mine[rows] = np.maximum(mine[rows], np.where(kept, theirs, 0))
+        for name, hit in verdict.reasons.items():
+            self._reason(name)[rows] |= hit & kept
+
+    def _reason(self, name: str) -> NDArray[np.bool_]:
+        return self._reasons.setdefault(name, np.zeros(len(self._cells), dtype=np.bool_))
+
+    # ------------------------------------------------------------------ associated measures
+
+    def _ordered(self) -> list[MeasureProtection]:
+        """Associated measures, each after the one that protects it."""
+        waiting = [item for item in self._protections if item.associated_with is not None]
+        ordered: list[MeasureProtection] = []
+        while waiting:
+            names = {item.measure for item in waiting}
+            ready = [item for item in waiting if item.associated_with not in names]
+            ordered.extend(ready)
+            waiting = [item for item in waiting if item.associated_with in names]
+        return ordered
+
+    def _associate(self, protection: MeasureProtection, by_name: Mapping[str, MeasureProtection]) -> None:
+        """Where the protecting measure's cell is sensitive, this measure's cell is too."""
+        cells = self._cells
+        measure = cells.cube.measures[self._measure[protection.measure]]
+        rows = self._rows_of(measure)
+        if not len(rows):
+            return
+        above = protection.associated_with or ""
+        twin = cells.coords[rows].copy()
+        twin[:, 0] = self._measure[above]
+        row = find_rows(cells, twin)
+        self._partner[rows] = row
+        hit = np.zeros(len(rows), dtype=np.bool_)
+        hit[row >= 0] = self._sensitive[row[row >= 0]]
+        lonely = np.flatnonzero(row < 0)
+        if len(lonely):
+            hit[lonely] = self._sensitive_elsewhere(twin[lonely], above, by_name)
+        hit &= self._occupied[rows] & ~self._waived[rows] & ~self._must_show[rows]
+        value = np.abs(cells.values[rows])
+        stated = [
+            item.parameters["p"]
+            for item in (*protection.rules, *by_name[above].rules)
+            if item.name == "threshold" and "p" in item.parameters
+        ]
+        level = (stated[0] if stated else ASSOCIATED_PERCENT) / 100 * np.nan_to_num(value)
+        chosen = rows[hit]
+        self._sensitive[chosen] |= level[hit] > 0
+        self._lpl[chosen] = np.maximum(self._lpl[chosen], level[hit])
+        self._upl[chosen] = np.maximum(self._upl[chosen], level[hit])
+        self._reason("associated")[chosen] = True
+
+    def _sensitive_elsewhere(
+        self, coords: IntArray, name: str, by_name: Mapping[str, MeasureProtection]
+    ) -> NDArray[np.bool_]:
+        """The protecting rules at places where no sheet shows the protecting measure."""
+        hit = np.zeros(len(coords), dtype=np.bool_)
+        while name:
+            measure = self._cells.cube.measures[self._measure[name]]
+            rules = self._rules(by_name[name], measure)
+            twin = coords.copy()
+            twin[:, 0] = self._measure[name]
+            found = self._profiles(twin, rules)
+            plain = [rule for rule in rules if not isinstance(rule, Request | Zero)]
+            hit |= assess(_solver_profiles(measure, found), plain).sensitive
+            asked = [rule for rule in rules if isinstance(rule, Request)]
+            hit |= assess(_requested_profiles(measure, found), asked).sensitive
+            name = by_name[name].associated_with or ""
+        return hit
+
+    # ------------------------------------------------------------------ manual decisions
+
+    def _decide(self) -> Mapping[int, float]:
+        """Manual decisions: marks waived and must-show cells; per cent of each cell to hide."""
+        manual: dict[int, float] = {}
+        for decision in self._confidentiality.decisions:
+            if decision.cube != self._cells.cube.name:
+                continue
+            row = self._row_of(decision)
+            if row is None:
+                continue
+            if decision.decision == "hide":
+                manual[row] = decision.percent
+            elif decision.decision == "show":
+                self._must_show[row] = True
+            else:
+                self._waived[row] = True
+        return manual
+
+    def _row_of(self, decision: CellDecision) -> int | None:
+        cube, at = self._cells.cube, decision.at
+        coords = np.array([[0, *(tree.default_member for tree in cube.hierarchies)]], dtype=np.int32)
+        coords[0, 0] = self._measure[decision.measure]
+        for text in decision.members:
+            try:
+                members = self._server.members(f"{{{text}}}")
+            except UserError as error:
+                self._mistakes.extend(
+                    Mistake(at.file, at.line, at.column, item.cause, item.remedy) for item in error.mistakes
+                )
+                return None
+            h = cube.hierarchy_index[members[0].hierarchy]
+            coords[0, 1 + h] = cube.hierarchies[h].index_of[members[0].unique_name]
+        row = int(find_rows(self._cells, coords)[0])
+        if row < 0:
+            self._mistakes.append(
+                Mistake(at.file, at.line, at.column, "No sheet shows this cell.", "Leave the decision out.")
+            )
+            return None
+        return row
+
+    # ------------------------------------------------------------------ checks
+
+    def _check_values(self, rows: Longs, found: CubeProfiles) -> None:
+        """The profiles must tell the same values as the crawl: else neither can be trusted."""
+        crawled = np.nan_to_num(self._cells.values[rows])
+        if np.any(np.abs(crawled - found.value) > 1e-6 * (1 + np.abs(crawled))):
+            raise OperatorError(
+                f"The data of cube {self._cells.cube.name} differ from what was crawled. "
+                "Run the pipeline again."
+            )
+
+    def _check_signs(self) -> None:
+        """A measure that says it is never negative must not be: readers are told so."""
+        for measure in self._cells.cube.measures:
+            rows = self._rows_of(measure)
+            if measure.nonnegative and np.any(self._cells.values[rows] < 0):
+                self._mistakes.append(
+                    Mistake(
+                        "",
+                        0,
+                        0,
+                        f"Measure {measure.name} of cube {self._cells.cube.name} has negative cells.",
+                        "Write nonnegative = false for it.",
+                    )
+                )
+
+
+def find_rows(cells: CubeCells, coords: IntArray) -> Longs:
+    """Rows of the cell table with these coordinates, -1 where there is none."""
+    table, wanted = cells.space.pack(cells.coords, coords)
+    order = np.argsort(table, kind="stable")
+    place = np.minimum(np.searchsorted(table[order], wanted), len(order) - 1)
+    row = order[place]
+    return np.where(table[row] == wanted, row, -1)
+
+
+def _solver_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
+    return Profiles(
+        value=found.value,
+        count=found.count,
+        top=np.abs(found.top),
+        kind="frequency" if measure.is_frequency else "magnitude",
+        weighted_count=found.weighted_count,
+        negative_values=not measure.nonnegative,
+    )
+
+
+def _requested_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
+    """The same with the largest contribution of those that asked in front."""
+    requested = np.abs(found.requested)
+    return Profiles(
+        value=found.value,
+        count=found.count,
+        top=requested[:, None],
+        kind="frequency" if measure.is_frequency else "magnitude",
+        weighted_count=np.minimum(found.weighted_count, 1),
+        request=np.where(requested > 0, REQUESTED, ""),
+        negative_values=not measure.nonnegative,
+    )

@@ -1,0 +1,254 @@
+"""build: one solver instance for each independent problem, protecting measures first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from app.domain.crawled import Crawl, CubeCells
+from app.domain.errors import InternalError, UserError
+from app.domain.lattice import Bools, Longs
+from app.domain.primary import CubePrimaries, PrimaryResult
+from app.domain.publication import Confidentiality, Publication
+from app.pipeline.insiders import find_insiders
+from solver import InputError, Instance, Status
+
+Floats = NDArray[np.float64]
+
+ADDS_UP = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Cells that hang together, as the solver takes them.
+
+    ``rows`` (int64[n]) are the instance's cells in the table of cube ``cube``; ``rank`` is how many
+    protecting measures stand above its measures: problems of lower rank are solved first.
+    """
+
+    cube: int
+    rank: int
+    rows: Longs
+    instance: Instance
+
+    def __post_init__(self) -> None:
+        if len(self.rows) != self.instance.n:
+            raise ValueError("a problem's rows and cells differ in number")
+
+
+@dataclass(frozen=True, eq=False)
+class Problems:
+    """All problems in the order of solving; a cell in none of them stands in no relation that matters."""
+
+    problems: tuple[Problem, ...]
+
+
+def build_problems(publication: Publication, crawl: Crawl, primaries: PrimaryResult) -> Problems:
+    """Turn sensitive cells and equations into problems.
+
+    A cell of value zero is known to everyone and is left out. Components without a sensitive cell need no
+    protection and are left out too.
+
+    Raises
+    ------
+    InternalError
+        If an equation doesn't hold for the crawled values.
+    UserError
+        If a cell breaks a bound that readers are told.
+    """
+    problems: list[Problem] = []
+    for number, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
+        problems.extend(_problems_of(publication.confidentiality, number, cells, verdicts))
+    return Problems(
+        tuple(sorted(problems, key=lambda problem: (problem.rank, problem.cube, problem.rows[0])))
+    )
+
+
+def _problems_of(
+    confidentiality: Confidentiality, number: int, cells: CubeCells, verdicts: CubePrimaries
+) -> Iterator[Problem]:
+    value = np.nan_to_num(cells.values)
+    _check_equations(cells, value)
+    status = _status(cells, verdicts, value)
+    weight = _weights(confidentiality, cells)
+    lower = _lower_bounds(cells, value, confidentiality.hide_zeros)
+    known = (value == 0) & (status == Status.SHOWN)
+    matrix = _relations(cells, known)
+    least = least_values(matrix, np.where(known, 0.0, lower))
+    lpl = np.clip(np.minimum(verdicts.lpl, value - least), 0, None)
+    lpl[np.isinf(least)] = verdicts.lpl[np.isinf(least)]
+    levels = np.maximum(np.maximum(lpl, verdicts.upl), verdicts.spl)
+    rank = _ranks(confidentiality, cells)
+    for rows, relations in _components(matrix, ~known & ~cells.is_derived, levels > 0):
+        part = matrix[relations][:, rows]
+        insiders = (
+            find_insiders(cells, rows, part, verdicts.holder, value, least, lpl, verdicts.upl, verdicts.spl)
+            if confidentiality.insiders
+            else ()
+        )
+        try:
+            instance = Instance(
+                value=value[rows],
+                weight=weight[rows],
+                lower_bound=lower[rows],
+                upper_bound=np.full(len(rows), np.inf),
+                lpl=lpl[rows],
+                upl=verdicts.upl[rows],
+                spl=verdicts.spl[rows],
+                status=status[rows],
+                indptr=part.indptr,
+                indices=part.indices,
+                coefs=part.data,
+                rhs=cells.equations.rhs[relations],
+                names=cells.keys(rows),
+                insiders=insiders,
+                tolerance=_tolerance(part, value[rows], cells.equations.rhs[relations]),
+            )
+        except InputError as error:
+            raise InternalError(f"a problem of cube {cells.cube.name} is malformed: {error.cause}") from error
+        yield Problem(number, int(rank[rows].max()), rows, instance)
+
+
+def _check_equations(cells: CubeCells, value: Floats) -> None:
+    equations = cells.equations
+    matrix = sparse.csr_array(
+        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(cells))
+    )
+    miss = np.abs(matrix @ value - equations.rhs)
+    scale = np.abs(matrix) @ np.abs(value) + np.abs(equations.rhs)
+    if np.any(miss > ADDS_UP * scale):
+        raise InternalError(
+            f"{int(np.sum(miss > ADDS_UP * scale))} equations don't hold in {cells.cube.name}"
+        )
+
+
+def _status(cells: CubeCells, verdicts: CubePrimaries, value: Floats) -> NDArray[np.int8]:
+    status = np.full(len(cells), Status.FREE, dtype=np.int8)
+    status[cells.n_given :] = Status.VIRTUAL
+    status[: cells.n_given][verdicts.sensitive[: cells.n_given]] = Status.SENSITIVE
+    status[(value == 0) & ~verdicts.sensitive] = Status.SHOWN
+    status[verdicts.must_show] = Status.SHOWN
+    return status
+
+
+def _weights(confidentiality: Confidentiality, cells: CubeCells) -> Floats:
+    """Information lost by hiding a cell: its own, and that of the ratios that fall with it."""
+    value = np.abs(np.nan_to_num(cells.values))
+    kinds = {item.measure: item.weight for item in confidentiality.measures if item.cube == cells.cube.name}
+    weight = value.copy()
+    for number, measure in enumerate(cells.cube.measures):
+        kind = kinds.get(measure.name, "value")
+        mine = cells.coords[:, 0] == number
+        if kind == "unit":
+            weight[mine] = 1.0
+        elif kind == "log":
+            weight[mine] = np.log1p(value[mine])
+    derived = cells.derived
+    total = np.where(np.arange(len(cells)) < cells.n_published, weight, 0.0)
+    counts = np.diff(derived.indptr)
+    some = counts > 0
+    if some.any():
+        starts = derived.indptr[:-1][some]
+        ratio = np.minimum.reduceat(weight[derived.indices], starts)
+        np.add.at(total, derived.indices, np.repeat(ratio, counts[some]))
+    return total
+
+
+def _lower_bounds(cells: CubeCells, value: Floats, hide_zeros: bool) -> Floats:
+    """What every reader knows at least: counts that are not zero are one or more."""
+    lower = np.full(len(cells), -np.inf)
+    for number, measure in enumerate(cells.cube.measures):
+        mine = (cells.coords[:, 0] == number) & cells.has_contributors
+        if measure.is_frequency:
+            lower[mine] = 0.0 if hide_zeros else np.minimum(value[mine], 1.0)
+        elif measure.nonnegative:
+            lower[mine] = 0.0
+        if np.any(lower[mine] > value[mine]):
+            raise UserError(
+                f"Measure {measure.name} of cube {cells.cube.name} has negative cells. "
+                "Write nonnegative = false for it."
+            )
+    return lower
+
+
+def _relations(cells: CubeCells, known: Bools) -> sparse.csr_array:
+    """The equations without the zeros that everyone knows."""
+    equations = cells.equations
+    relation = np.repeat(np.arange(len(equations)), np.diff(equations.indptr))
+    kept = ~known[equations.indices]
+    return sparse.csr_array(
+        (equations.coefs[kept], (relation[kept], equations.indices[kept])), shape=(len(equations), len(cells))
+    )
+
+
+def least_values(matrix: sparse.csr_array, lower: Floats) -> Floats:
+    """The least that each cell can be though everything were hidden.
+
+    A total is at least the sum of the least of its parts; no protection can make it look smaller.
+    """
+    least = lower.copy()
+    total = matrix.data == -1
+    relation = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    totals = np.bincount(relation[total], minlength=matrix.shape[0])
+    negative = np.bincount(relation[matrix.data < 0], minlength=matrix.shape[0])
+    sums = (totals == 1) & (negative == 1)
+    entry = total & sums[relation]
+    parent = np.full(matrix.shape[0], -1, dtype=np.int64)
+    parent[relation[entry]] = matrix.indices[entry]
+    parts = sums[relation] & ~total
+    rows, columns, factors = relation[parts], matrix.indices[parts], matrix.data[parts]
+    chosen = parent >= 0
+    while True:
+        floor = np.bincount(rows, weights=factors * least[columns], minlength=matrix.shape[0])
+        grown = least.copy()
+        np.maximum.at(grown, parent[chosen], floor[chosen])
+        if np.array_equal(grown, least):
+            return least
+        least = grown
+
+
+def _ranks(confidentiality: Confidentiality, cells: CubeCells) -> NDArray[np.int64]:
+    """How many protecting measures stand above each cell's measure."""
+    above = {
+        item.measure: item.associated_with
+        for item in confidentiality.measures
+        if item.cube == cells.cube.name and item.associated_with is not None
+    }
+    ranks = np.zeros(len(cells), dtype=np.int64)
+    for number, measure in enumerate(cells.cube.measures):
+        depth, name = 0, measure.name
+        while name in above:
+            name, depth = above[name], depth + 1
+        ranks[cells.coords[:, 0] == number] = depth
+    return ranks
+
+
+def _components(matrix: sparse.csr_array, free: Bools, leveled: Bools) -> Iterator[tuple[Longs, Longs]]:
+    """Rows and relations of each connected component that has something to protect."""
+    m, n = matrix.shape
+    relation = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    graph = sparse.coo_array(
+        (np.ones(len(relation), dtype=np.int8), (relation, matrix.indices + m)), shape=(m + n, m + n)
+    )
+    _, label = csgraph.connected_components(graph, directed=False)
+    busy = np.zeros(n, dtype=np.bool_)
+    busy[matrix.indices] = True
+    wanted = np.unique(label[m:][leveled & busy & free])
+    order = np.argsort(label[m:], kind="stable")
+    bounds = np.searchsorted(label[m:][order], np.stack([wanted, wanted + 1]))
+    filled = np.flatnonzero(np.diff(matrix.indptr))
+    by_label = filled[np.argsort(label[filled], kind="stable")]
+    edges = np.searchsorted(label[by_label], np.stack([wanted, wanted + 1]))
+    for place in range(len(wanted)):
+        rows = order[bounds[0, place] : bounds[1, place]]
+        yield np.sort(rows[busy[rows]]), np.sort(by_label[edges[0, place] : edges[1, place]])
+
+
+def _tolerance(part: sparse.csr_array, value: Floats, rhs: Floats) -> float:
+    """How far the doubles of the cube's sums miss each other; 0 where they are exact."""
+    return float(np.abs(part @ value - rhs).max(initial=0.0))

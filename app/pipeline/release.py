@@ -1,0 +1,82 @@
+"""release: what the public may know, frozen; no number of a hidden cell goes in."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.catalogue import Catalogue
+from app.domain.cellset import CellStatus, FloatArray
+from app.domain.crawled import Crawl
+from app.domain.errors import InternalError
+from app.domain.publication import Publication
+from app.domain.release import Release
+from app.pipeline.audit import ReleaseAudit
+from app.pipeline.suppress import Suppression
+
+
+def make_release(
+    publication: Publication, crawl: Crawl, suppression: Suppression, audit: ReleaseAudit
+) -> tuple[Release, Catalogue]:
+    """The release and its catalogue.
+
+    Raises
+    ------
+    InternalError
+        If the audit isn't clean and complete.
+    """
+    if not audit.ok:
+        what = f"{len(audit.breaches)} cells are exposed" if audit.complete else "the audit is incomplete"
+        raise InternalError(f"nothing can be released: {what}")
+    keys: list[str] = []
+    status, values = [], []
+    for cells, hidden in zip(crawl.cubes, suppression.hidden, strict=True):
+        n = cells.n_published
+        keys.extend(cells.keys(np.arange(n)))
+        state = np.full(n, CellStatus.SHOWN, dtype=np.int8)
+        state[np.isnan(cells.values[:n])] = CellStatus.EMPTY
+        state[hidden[:n]] = CellStatus.CONFIDENTIAL
+        status.append(state)
+        values.append(np.where(state == CellStatus.SHOWN, rounded(cells.values[:n], cells.decimals), np.nan))
+    # The id says nothing about the data: a hash of them would let a guess be checked.
+    identity = secrets.token_hex(8)
+    created = datetime.now(UTC)
+    release = Release(
+        id=identity,
+        state="live",
+        created=created,
+        fingerprints=crawl.fingerprints,
+        keys=tuple(keys),
+        status=np.concatenate(status),
+        values=np.concatenate(values),
+    )
+    used = {cells.cube.name for cells in crawl.cubes}
+    catalogue = Catalogue(
+        release_id=identity,
+        created=created,
+        title=publication.title,
+        description=publication.description,
+        publisher=publication.publisher,
+        languages=publication.languages,
+        root=publication.root,
+        choices=crawl.choices,
+        cube_of=crawl.cube_of,
+        cubes={cells.cube.name: cells.cube for cells in crawl.cubes},
+        protection=tuple(item for item in publication.confidentiality.measures if item.cube in used),
+        hide_zeros=publication.confidentiality.hide_zeros,
+        insiders=publication.confidentiality.insiders,
+        calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
+    )
+    return release, catalogue
+
+
+def rounded(values: FloatArray, decimals: NDArray[np.int8]) -> FloatArray:
+    """Values at their published digits; never a negative zero."""
+    result = values.copy()
+    for digits in np.unique(decimals):
+        mine = decimals == digits
+        result[mine] = np.round(values[mine], int(digits)) + 0.0
+    return result

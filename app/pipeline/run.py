@@ -1,0 +1,371 @@
+"""run: the steps in order, each result kept, so that a run that is lost goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from contextlib import suppress as suppress_errors
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.cube.port import CubeServer
+from app.db.codec import Codec, digest_of
+from app.db.store import RELEASED_CLASSES, StepResult, Store
+from app.domain import crawled, equation, lattice, primary
+from app.domain.catalogue import Catalogue
+from app.domain.crawled import Crawl
+from app.domain.errors import CelosiaError, OperatorError, UserError
+from app.domain.primary import PrimaryResult
+from app.domain.progress import ProgressCallback, StepProgress
+from app.domain.publication import CubeDefinition, Publication
+from app.domain.release import Release
+from app.pipeline import audit as audit_step
+from app.pipeline import build as build_step
+from app.pipeline import suppress as suppress_step
+from app.pipeline.assess import assess_cells
+from app.pipeline.audit import ReleaseAudit, audit_release
+from app.pipeline.build import Problems, build_problems
+from app.pipeline.crawl import crawl
+from app.pipeline.release import make_release
+from app.pipeline.suppress import Suppression, suppress
+from solver import AuditReport, Exposure, Insider, Instance, Solution
+from solver.formats.jj import write_jj
+
+#: Changes whenever a step would give another result from the same input.
+PIPELINE_VERSION = "1"
+
+RESULTS = Codec(
+    (
+        *RELEASED_CLASSES,
+        audit_step.Breach,
+        audit_step.ReleaseAudit,
+        build_step.Problem,
+        build_step.Problems,
+        crawled.Crawl,
+        crawled.CubeCells,
+        crawled.Derived,
+        equation.Equations,
+        lattice.Extra,
+        primary.CubePrimaries,
+        primary.PrimaryResult,
+        suppress_step.Suppression,
+        AuditReport,
+        Exposure,
+        Insider,
+        Instance,
+        Solution,
+    )
+)
+
+REPORT_SECONDS = 1.0
+
+OpenCube = Callable[[CubeDefinition], CubeServer]
+Summary = dict[str, Any]
+
+
+class Context:
+    """What the steps of one run share: the publication, its open cubes, and the results so far."""
+
+    def __init__(
+        self, publication: Publication, store: Store, open_cube: OpenCube, progress: ProgressCallback
+    ) -> None:
+        self.publication = publication
+        self.store = store
+        self.progress = progress
+        self.digests: dict[str, str] = {}
+        self._open_cube = open_cube
+        self._stack = ExitStack()
+        self._servers: dict[str, CubeServer] | None = None
+        self._results: dict[str, Any] = {}
+
+    @property
+    def servers(self) -> Mapping[str, CubeServer]:
+        """The publication's cubes, opened when first asked for."""
+        if self._servers is None:
+            self._servers = {}
+            for definition in self.publication.cubes:
+                server = self._open_cube(definition)
+                self._stack.callback(server.close)
+                self._servers[definition.name] = server
+        return self._servers
+
+    def fingerprints(self) -> dict[str, str]:
+        return {name: server.fingerprint() for name, server in self.servers.items()}
+
+    def fresh_fingerprint(self, definition: CubeDefinition) -> str:
+        """What the data are right now, not when the cube was opened."""
+        self.close()
+        server = self._open_cube(definition)
+        try:
+            return server.fingerprint()
+        finally:
+            server.close()
+
+    def close(self) -> None:
+        self._servers = None
+        self._stack.close()
+
+    def keep(self, name: str, digest: str, value: object | None) -> None:
+        """Note a step's result; ``value`` None: read it from the store when it is needed."""
+        self.digests[name] = digest
+        if value is not None:
+            self._results[name] = value
+
+    def result(self, name: str) -> Any:
+        """The value of a step done before."""
+        if name not in self._results:
+            stored = self.store.step(name)
+            if stored is None or stored.digest != self.digests.get(name):
+                raise UserError(f"Step {name} has not been run on these inputs. Run it first.")
+            self._results[name] = RESULTS.decode(stored.body)
+        return self._results[name]
+
+
+def _crawl(context: Context) -> tuple[Crawl, Summary]:
+    found = crawl(context.publication, context.servers, context.progress)
+    return found, {
+        "cells": found.n_published,
+        "implied_cells": found.n_implied,
+        "equations": found.n_equations,
+    }
+
+
+def _assess(context: Context) -> tuple[PrimaryResult, Summary]:
+    found: Crawl = context.result("crawl")
+    verdicts = assess_cells(context.publication, found, context.servers, context.progress)
+    published = [
+        int(verdict.sensitive[: cells.n_published].sum())
+        for cells, verdict in zip(found.cubes, verdicts.cubes, strict=True)
+    ]
+    everywhere = sum(int(verdict.sensitive.sum()) for verdict in verdicts.cubes)
+    return verdicts, {"primaries": sum(published), "implied_primaries": everywhere - sum(published)}
+
+
+def _build(context: Context) -> tuple[Problems, Summary]:
+    problems = build_problems(context.publication, context.result("crawl"), context.result("assess"))
+    return problems, {"problems": len(problems.problems)}
+
+
+def _suppress(context: Context) -> tuple[Suppression, Summary]:
+    found: Crawl = context.result("crawl")
+    verdicts: PrimaryResult = context.result("assess")
+    pattern = suppress(found, verdicts, context.result("build"), context.progress)
+    hidden = secondaries = 0
+    for cells, verdict, mark in zip(found.cubes, verdicts.cubes, pattern.hidden, strict=True):
+        n = cells.n_published
+        hidden += int(mark[:n].sum())
+        secondaries += int((mark[:n] & ~verdict.sensitive[:n]).sum())
+    return pattern, {
+        "secondaries": secondaries,
+        "hidden_share": hidden / max(found.n_published, 1),
+        "cost": sum(solution.cost for solution in pattern.solutions),
+        "lower_bound": sum(solution.lower_bound for solution in pattern.solutions),
+    }
+
+
+def _audit(context: Context) -> tuple[ReleaseAudit, Summary]:
+    report = audit_release(
+        context.result("crawl"),
+        context.result("assess"),
+        context.result("build"),
+        context.result("suppress"),
+        context.progress,
+    )
+    return report, {"exposures": len(report.breaches), "audit_complete": report.complete}
+
+
+def _release(context: Context) -> tuple[tuple[Release, Catalogue], Summary]:
+    found: Crawl = context.result("crawl")
+    made = make_release(context.publication, found, context.result("suppress"), context.result("audit"))
+    return made, {}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the pipeline: its name, and what makes its value and the figures for the status."""
+
+    name: str
+    work: Callable[[Context], tuple[Any, Summary]]
+
+
+STEPS = (
+    Step("crawl", _crawl),
+    Step("assess", _assess),
+    Step("build", _build),
+    Step("suppress", _suppress),
+    Step("audit", _audit),
+    Step("release", _release),
+)
+
+STEP_NAMES = tuple(step.name for step in STEPS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did: the steps that it ran, those that it found done, and the live release."""
+
+    ran: tuple[str, ...]
+    reused: tuple[str, ...]
+    release_id: str | None
+    status: Mapping[str, Any]
+
+
+def run(
+    publication: Publication,
+    store: Store,
+    open_cube: OpenCube,
+    steps: Sequence[str] = STEP_NAMES,
+    progress: ProgressCallback | None = None,
+) -> Outcome:
+    """Run the steps that aren't done yet on these inputs.
+
+    A step's input is the publication's text, the data, and the results before it. A process that dies
+    loses the step it was in, no more; a release appears in one transaction or not at all.
+
+    Parameters
+    ----------
+    steps
+        Names out of `STEP_NAMES`. Those before them must be among them or be done.
+
+    Raises
+    ------
+    UserError, OperatorError, InternalError
+        What the steps raise; what was finished before stays.
+    """
+    with store.exclusive():
+        job = store.start_job()
+        context = Context(publication, store, open_cube, _reporter(store, job, progress))
+        try:
+            outcome = _run_steps(context, steps)
+        except BaseException as error:
+            text = str(error) if isinstance(error, CelosiaError) else type(error).__name__
+            with suppress_errors(OperatorError):
+                store.finish_job(job, text)
+            raise
+        finally:
+            context.close()
+        store.finish_job(job)
+        return outcome
+
+
+def _run_steps(context: Context, wanted: Sequence[str]) -> Outcome:
+    store = context.store
+    ran: list[str] = []
+    reused: list[str] = []
+    fingerprints = context.fingerprints()
+    before = _hash(PIPELINE_VERSION, context.publication.digest, *map(str, sorted(fingerprints.items())))
+    last = max((STEP_NAMES.index(name) for name in wanted), default=-1)
+    for step in STEPS[: last + 1]:
+        input_digest = _hash(step.name, before)
+        stored = store.step(step.name)
+        if stored is not None and stored.input_digest == input_digest and _still_holds(store, stored):
+            context.keep(step.name, stored.digest, None)
+            reused.append(step.name)
+        elif step.name in wanted:
+            context.keep(step.name, _work(context, step, input_digest), None)
+            ran.append(step.name)
+        else:
+            raise _not_done(context, step.name, stored, fingerprints)
+        before = context.digests[step.name]
+    return Outcome(tuple(ran), tuple(reused), store.live_release_id(), store.status())
+
+
+def _work(context: Context, step: Step, input_digest: str) -> str:
+    """Do a step and keep its result; returns the result's digest."""
+    context.progress(StepProgress(step.name, 0, 0, "begins"))
+    started = time.perf_counter()
+    value, summary = step.work(context)
+    made = isinstance(value, tuple)
+    body = RESULTS.encode(value[0].id if made else value)
+    result = StepResult(
+        step.name, input_digest, digest_of(body), body, summary, time.perf_counter() - started
+    )
+    if made:
+        release, catalogue = value
+        _check_unchanged(context)
+        context.store.publish(release, catalogue, context.result("crawl").layouts, result)
+    else:
+        context.store.put_step(result)
+        context.keep(step.name, result.digest, value)
+    context.progress(StepProgress(step.name, 1, 1, "done"))
+    return result.digest
+
+
+def _still_holds(store: Store, stored: StepResult) -> bool:
+    """A release that is no longer live must be made again."""
+    return stored.name != "release" or RESULTS.decode(stored.body) == store.live_release_id()
+
+
+def _check_unchanged(context: Context) -> None:
+    """The data must be those of the crawl up to the moment of release."""
+    crawled_data = context.result("crawl").fingerprints
+    for definition in context.publication.cubes:
+        if definition.name in crawled_data:
+            if context.fresh_fingerprint(definition) != crawled_data[definition.name]:
+                raise _changed(definition.name)
+
+
+def _changed(cube: str) -> UserError:
+    return UserError(
+        f"The data of cube {cube} changed since the crawl, so nothing is released. Run all steps again."
+    )
+
+
+def _not_done(
+    context: Context, name: str, stored: StepResult | None, fingerprints: Mapping[str, str]
+) -> UserError:
+    if name == "crawl" and stored is not None:
+        old: Crawl = RESULTS.decode(stored.body)
+        for cube, fingerprint in old.fingerprints.items():
+            if fingerprints.get(cube, fingerprint) != fingerprint:
+                return _changed(cube)
+    return UserError(f"Step {name} has not been run on these inputs. Run it first.")
+
+
+def export_problems(store: Store, out: Path) -> tuple[Path, ...]:
+    """Write every problem of the last build as one .jj file.
+
+    Raises
+    ------
+    UserError
+        If nothing has been built.
+    OperatorError
+        If a file can't be written.
+    """
+    stored = store.step("build")
+    if stored is None:
+        raise UserError("There are no problems yet. Run the pipeline up to build first.")
+    problems: Problems = RESULTS.decode(stored.body)
+    paths = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for number, problem in enumerate(problems.problems, 1):
+            path = out / f"problem-{number:04d}.jj"
+            write_jj(problem.instance, path)
+            paths.append(path)
+    except OSError as error:
+        raise OperatorError(f"The problems can't be written to {out}: {error.strerror}.") from error
+    return tuple(paths)
+
+
+def _reporter(store: Store, job: int, progress: ProgressCallback | None) -> ProgressCallback:
+    """Pass progress on, and note it with the job now and then."""
+    last = ("", 0.0)
+
+    def tell(state: StepProgress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if state.step != last[0] or now - last[1] >= REPORT_SECONDS:
+            store.report(job, state)
+            last = (state.step, now)
+        if progress is not None:
+            progress(state)
+
+    return tell
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

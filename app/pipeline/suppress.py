@@ -1,0 +1,117 @@
+"""suppress: the solver's pattern for every problem, tied measures after those that protect them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.domain.crawled import Crawl, CubeCells
+from app.domain.errors import InternalError, UserError
+from app.domain.lattice import Bools
+from app.domain.primary import CubePrimaries, PrimaryResult
+from app.domain.progress import ProgressCallback, StepProgress
+from app.pipeline.build import Problem, Problems
+from solver import InfeasibleError, Progress, Solution, SolverError, Status, solve
+
+
+@dataclass(frozen=True, eq=False)
+class Suppression:
+    """What is hidden: bool[n] for each cube's table, and the solution of each problem.
+
+    Of implied cells only the sensitive ones are marked: no sheet shows the others either.
+    """
+
+    hidden: tuple[Bools, ...]
+    solutions: tuple[Solution, ...]
+
+
+def suppress(
+    crawl: Crawl,
+    primaries: PrimaryResult,
+    problems: Problems,
+    progress: ProgressCallback | None = None,
+) -> Suppression:
+    """Solve all problems and close the coupling between measures and formulas.
+
+    Raises
+    ------
+    UserError
+        If no pattern protects some cell; names what stands in the way.
+    InternalError
+        If the solver fails.
+    """
+    hidden = [verdicts.sensitive.copy() for verdicts in primaries.cubes]
+    solutions = []
+    for number, problem in enumerate(problems.problems):
+        cells, verdicts = crawl.cubes[problem.cube], primaries.cubes[problem.cube]
+        instance = problem.instance
+        bound = _bound(cells, verdicts, hidden[problem.cube])[problem.rows] & (instance.status == Status.FREE)
+        instance = instance.replace(status=np.where(bound, np.int8(Status.HIDDEN), instance.status))
+
+        def tell(state: Progress, number: int = number) -> None:
+            if progress is not None:
+                message = f"{state.phase}, problem {number + 1} of {len(problems.problems)}"
+                total = len(problems.problems)
+                progress(StepProgress("suppress", number, total, message, state.lower, state.upper))
+
+        try:
+            solution = solve(instance, progress=tell)
+        except InfeasibleError as error:
+            raise _explain(error) from error
+        except SolverError as error:
+            raise InternalError("the solver failed") from error
+        solutions.append(solution)
+        _mark(problem, cells, solution, hidden[problem.cube])
+    for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
+        close_coupling(cells, verdicts, hidden[place])
+    return Suppression(tuple(hidden), tuple(solutions))
+
+
+def _mark(problem: Problem, cells: CubeCells, solution: Solution, hidden: Bools) -> None:
+    rows = problem.rows
+    visible = rows < cells.n_given
+    hidden[rows[visible]] |= solution.hidden[visible]
+
+
+def _bound(cells: CubeCells, verdicts: CubePrimaries, hidden: Bools) -> Bools:
+    """Cells that must go because the protecting measure's cell is hidden."""
+    partner = verdicts.partner
+    result = np.zeros(len(cells), dtype=np.bool_)
+    tied = np.flatnonzero((partner >= 0) & verdicts.occupied & ~verdicts.must_show)
+    result[tied] = hidden[partner[tied]]
+    result[cells.n_given :] &= verdicts.sensitive[cells.n_given :]
+    return result
+
+
+def close_coupling(cells: CubeCells, verdicts: CubePrimaries, hidden: Bools) -> None:
+    """Hide tied cells wherever the protecting one is hidden, and ratios with a hidden operand; in place."""
+    while True:
+        more = _bound(cells, verdicts, hidden) & ~hidden
+        if not more.any():
+            break
+        hidden |= more
+    hidden |= derived_hidden(cells, hidden)
+
+
+def derived_hidden(cells: CubeCells, hidden: Bools) -> Bools:
+    """bool[n]: non-linear cells with a hidden operand."""
+    derived = cells.derived
+    result = np.zeros(len(cells), dtype=np.bool_)
+    counts = np.concatenate([[0], np.cumsum(hidden[derived.indices])])
+    result[derived.cell] = counts[derived.indptr[1:]] > counts[derived.indptr[:-1]]
+    return result
+
+
+def _explain(error: InfeasibleError) -> UserError:
+    """Which cells can't be protected and what stands in the way; names only, no values."""
+    lines = []
+    for obstacle in error.obstacles[:20]:
+        line = f"Cell {obstacle.cell} can't be protected against {obstacle.attacker}"
+        if obstacle.shown:
+            line += f" while these must be shown: {', '.join(obstacle.shown[:5])}"
+        lines.append(f"{line}.")
+    more = f" and {len(error.obstacles) - 20} more" if len(error.obstacles) > 20 else ""
+    return UserError(
+        " ".join(lines) + more + " Take decisions to show back, or leave cells out of the sheets."
+    )
