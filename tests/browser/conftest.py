@@ -1,0 +1,53 @@
+"""A real site on a port of its own, and Debian's Chromium looking at it."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Playwright, sync_playwright
+
+from app.web.app import create_app
+from tests.web.office import MemoryStore
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Address of a site that serves the tests' office."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(MemoryStore()), log_level="warning", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert found, "The browser tests need Chromium: apt-get install chromium"
+    browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+    yield browser
+    browser.close()

@@ -1,0 +1,161 @@
+"""What a person meets in a real browser: small screens, dark rooms, keyboards, no scripts, paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+
+PAGES = {
+    "home": "/en/",
+    "folder": "/es/f/territory",
+    "table": "/en/s/territory/places",
+    "stacked": "/es/s/territory/towns?p.region=E",
+    "map": "/en/s/territory/map",
+    "lines": "/en/s/time/years",
+    "confidentiality": "/es/confidentiality",
+    "error": "/en/nowhere",
+}
+SIZES = {"desktop": (1280, 900), "phone": (360, 740)}
+
+
+def open_page(browser: Browser, address: str, size: str = "desktop", **options: object) -> Page:
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, **options)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(address)
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_has_a_fault_that_axe_finds(
+    browser: Browser, address: str, name: str, size: str, scheme: str
+) -> None:
+    page = open_page(browser, address + PAGES[name], size, color_scheme=scheme, bypass_csp=True)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    found = Axe().run(page).response["violations"]
+    page.context.close()
+    assert [(fault["id"], [node["target"] for node in fault["nodes"][:3]]) for fault in found] == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_fit_the_screen_and_ask_nobody_else(
+    browser: Browser, address: str, name: str, size: str
+) -> None:
+    context = browser.new_context(viewport={"width": SIZES[size][0], "height": SIZES[size][1]})
+    page = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        said.append(message.text)
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    page.on("console", hear)
+    page.on("request", note)
+    page.goto(address + PAGES[name])
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+    assert page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px \"Source Sans 3\"'))")
+    context.close()
+    assert all(url.startswith(address) for url in asked)
+    assert [text for text in said if "404" not in text] == []
+
+
+def test_choosing_reading_and_downloading_work_without_scripts(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    page = open_page(browser, address + "/en/", java_script_enabled=False)
+    page.get_by_role("link", name="Towns of a region").click()
+    page.get_by_label("Region").select_option("Estmark")
+    page.get_by_label("Year").select_option("2021")
+    page.get_by_role("button", name="Show").click()
+    assert "p.region=E&p.year=2021" in page.url
+    assert page.get_by_role("rowheader", name="Granado").first.is_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").first.click()
+    saved = tmp_path / download.value.suggested_filename
+    download.value.save_as(saved)
+    page.context.close()
+    assert saved.name == "towns-table-E-2021.csv"
+    assert "Granado" in saved.read_text()
+
+
+def test_the_keyboard_alone_leads_from_the_top_to_a_table(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.name") == "p.year"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**p.year=2022")
+    regions = []
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        regions.append(page.evaluate("document.activeElement.getAttribute('role')"))
+    page.context.close()
+    assert "region" in regions
+
+
+def test_headers_stay_in_sight_while_a_long_table_scrolls(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/time/years", "phone")
+    region = page.get_by_role("region").first
+    before = region.locator("thead").bounding_box()
+    stub = region.locator("tbody th[scope=row]").nth(12)
+    region.evaluate("box => { box.scrollTop = 300; box.scrollLeft = 60; }")
+    after = region.locator("thead").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(before["y"] - after["y"]) < 1
+    left = stub.bounding_box()
+    frame = region.bounding_box()
+    assert left is not None
+    assert frame is not None
+    assert abs(left["x"] - frame["x"]) < 1
+    page.context.close()
+
+
+def test_a_hidden_bar_is_hatched_and_as_long_as_any_other_hidden_bar(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places")
+    veils = page.locator("#bars .plot rect.veil")
+    widths = set()
+    for index in range(veils.count()):
+        assert veils.nth(index).evaluate("r => getComputedStyle(r).fill").startswith('url("#hatch-bars")')
+        box = veils.nth(index).bounding_box()
+        assert box is not None
+        widths.add(round(box["width"]))
+    page.context.close()
+    assert len(widths) == 1
+
+
+def test_numbers_stand_under_one_another(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places")
+    edges = page.evaluate(
+        """() => [...document.querySelectorAll('#table tbody tr')].map(row => {
+            const range = document.createRange();
+            range.selectNodeContents(row.children[1]);
+            return Math.round(range.getBoundingClientRect().right);
+        })"""
+    )
+    page.context.close()
+    assert len(set(edges)) == 1
+
+
+def test_paper_shows_the_whole_table_and_no_controls(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/time/years")
+    page.emulate_media(media="print")
+    region = page.get_by_role("region").first
+    assert region.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
+    for name in ("downloads", "neighbours", "languages"):
+        assert not page.locator(f".{name}").first.is_visible()
+    page.context.close()
