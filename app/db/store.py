@@ -19,11 +19,11 @@ from app.db import tables as t
 from app.db.codec import Codec, digest_of
 from app.db.engine import connect, migrate
 from app.domain import catalogue as catalogue_types
-from app.domain import cellset, cube, publication
+from app.domain import cube, masked, publication
 from app.domain.catalogue import Catalogue
-from app.domain.cellset import Layout
 from app.domain.crawled import Address
 from app.domain.errors import InternalError, OperatorError, UserError
+from app.domain.masked import Layout
 from app.domain.progress import StepProgress
 from app.domain.release import Release
 
@@ -32,10 +32,10 @@ T = TypeVar("T")
 #: Classes that a released catalogue or layout is made of.
 RELEASED_CLASSES: tuple[type, ...] = (
     catalogue_types.Catalogue,
-    cellset.Axis,
-    cellset.AxisMember,
-    cellset.CellStyle,
-    cellset.Layout,
+    masked.Axis,
+    masked.AxisMember,
+    masked.CellStyle,
+    masked.Layout,
     cube.Cube,
     cube.Hierarchy,
     cube.Level,

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.cellset import AxisMember, Layout
 from app.domain.cube import Cube, IntArray
 from app.domain.equation import Equations
 from app.domain.lattice import Bools, Extra, Longs, Space
+from app.domain.masked import AxisMember, Layout
 
 #: Address of a layout: sheet id, query id, one chosen member's unique name for each parameter.
 Address = tuple[str, str, tuple[str, ...]]

@@ -18,6 +18,7 @@ from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CellDecision, Confidentiality, MeasureProtection, Publication
 from app.pipeline.cell_table import as_groups
 from app.pipeline.define_rules import REQUESTED, rule_of
+from app.pipeline.members import find_member
 from solver.rules import Manual, Profiles, Request, Rule, Zero, assess
 
 #: Protection of an associated cell where no rule states it, in per cent of its value.
@@ -240,15 +241,11 @@ class _Assessor:
         coords = np.array([[0, *(tree.default_member for tree in cube.hierarchies)]], dtype=np.int32)
         coords[0, 0] = self._measure[decision.measure]
         for text in decision.members:
-            try:
-                members = self._server.members(f"{{{text}}}")
-            except UserError as error:
-                self._mistakes.extend(
-                    Mistake(at.file, at.line, at.column, item.cause, item.remedy) for item in error.mistakes
-                )
+            member = find_member(self._server, text, at, self._mistakes)
+            if member is None:
                 return None
-            h = cube.hierarchy_index[members[0].hierarchy]
-            coords[0, 1 + h] = cube.hierarchies[h].index_of[members[0].unique_name]
+            h = cube.hierarchy_index[member.hierarchy]
+            coords[0, 1 + h] = cube.hierarchies[h].index_of[member.unique_name]
         row = int(find_rows(self._cells, coords)[0])
         if row < 0:
             self._mistakes.append(

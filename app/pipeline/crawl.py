@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
 
 from app.cube.port import CubeServer
-from app.domain.cellset import AxisMember, CalculatedMember, CellSet, CellStyle, Layout
+from app.domain.cellset import CalculatedMember, CellSet
 from app.domain.crawled import Address, Crawl
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
+from app.domain.masked import AxisMember, CellStyle, Layout
 from app.domain.progress import ProgressCallback, StepProgress
-from app.domain.publication import Publication, Sheet
+from app.domain.publication import Publication
 from app.mdx import parse, substitute
 from app.pipeline.cell_table import CellTable
 from app.pipeline.define_sheet import cube_name
+from app.pipeline.members import choices_of
 
 #: Digits of a calculated measure whose author states none.
 DEFAULT_DECIMALS = 2
@@ -42,7 +44,7 @@ def crawl(
     choices: dict[str, tuple[tuple[AxisMember, ...], ...]] = {}
     sheets = list(publication.sheets())
     for sheet in sheets:
-        choices[sheet.id] = tuple(_members(sheet, servers, mistakes))
+        choices[sheet.id] = choices_of(sheet, servers, mistakes) or ()
     if mistakes:
         raise UserError(mistakes)
     cube_of: dict[tuple[str, str], str] = {}
@@ -87,26 +89,6 @@ def crawl(
         for address, name, start, cellset, style, styles in placed
     }
     return Crawl(tuple(cells for cells, _ in finished.values()), layouts, choices, cube_of)
-
-
-def _members(
-    sheet: Sheet, servers: Mapping[str, CubeServer], mistakes: list[Mistake]
-) -> Iterator[tuple[AxisMember, ...]]:
-    for parameter in sheet.parameters:
-        at = parameter.at
-        try:
-            members = servers[parameter.cube].members(parameter.set)
-        except UserError as error:
-            mistakes.extend(
-                Mistake(at.file, at.line, 0, f"Set of parameter {parameter.name}: {item.cause}", item.remedy)
-                for item in error.mistakes
-            )
-            continue
-        if not members:
-            mistakes.append(
-                Mistake(at.file, at.line, 0, f"Parameter {parameter.name} has no member to choose.")
-            )
-        yield members
 
 
 def cell_styles(cellset: CellSet) -> tuple[IntArray, tuple[CellStyle, ...]]:

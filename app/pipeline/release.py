@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.catalogue import Catalogue
-from app.domain.cellset import CellStatus, FloatArray
 from app.domain.crawled import Crawl
 from app.domain.errors import InternalError
+from app.domain.masked import CellStatus, FloatArray
 from app.domain.publication import Publication
 from app.domain.release import Release
 from app.pipeline.audit import ReleaseAudit

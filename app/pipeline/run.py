@@ -303,9 +303,9 @@ def _check_unchanged(context: Context) -> None:
     """The data must be those of the crawl up to the moment of release."""
     crawled_data = context.result("crawl").fingerprints
     for definition in context.publication.cubes:
-        if definition.name in crawled_data:
-            if context.fresh_fingerprint(definition) != crawled_data[definition.name]:
-                raise _changed(definition.name)
+        before = crawled_data.get(definition.name)
+        if before is not None and context.fresh_fingerprint(definition) != before:
+            raise _changed(definition.name)
 
 
 def _changed(cube: str) -> UserError:

@@ -1,0 +1,70 @@
+"""What the office promises its respondents: how uncertain each sensitive cell must stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.db.store import Store
+from app.domain.crawled import Crawl
+from app.domain.errors import UserError
+from app.domain.primary import PrimaryResult
+from app.pipeline.build import Problems
+from app.pipeline.run import RESULTS
+
+
+@dataclass(frozen=True)
+class PromisedInterval:
+    """A sensitive cell and the interval that every reader must hold possible.
+
+    ``members`` are unique names, one for each hierarchy of the cube in its order.
+    """
+
+    measure: str
+    members: tuple[str, ...]
+    lower: float
+    upper: float
+    width: float
+
+
+def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
+    """Promises of the last run for the sensitive cells at the cubes' own members, by cube.
+
+    Raises
+    ------
+    UserError
+        If no run has come as far as building problems.
+    """
+    values = []
+    for name in ("crawl", "assess", "build"):
+        stored = store.step(name)
+        if stored is None:
+            raise UserError("The publication hasn't been run yet. Run it first.")
+        values.append(RESULTS.decode(stored.body))
+    crawl: Crawl = values[0]
+    primaries: PrimaryResult = values[1]
+    problems: Problems = values[2]
+    promises = {}
+    for number, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
+        value = np.nan_to_num(cells.values)
+        lpl = verdicts.lpl.copy()
+        for problem in problems.problems:
+            if problem.cube == number:
+                lpl[problem.rows] = problem.instance.lpl
+        space = cells.space
+        own = (cells.coords < space.own).all(axis=1)
+        promises[cells.cube.name] = tuple(
+            PromisedInterval(
+                measure=space.name(0, int(cells.coords[row, 0])),
+                members=tuple(
+                    space.name(column, int(cells.coords[row, column])) for column in range(1, space.columns)
+                ),
+                lower=float(value[row] - lpl[row]),
+                upper=float(value[row] + verdicts.upl[row]),
+                width=float(verdicts.spl[row]),
+            )
+            for row in np.flatnonzero(verdicts.sensitive & own)
+        )
+    return promises
