@@ -20,7 +20,7 @@ from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
 from app.web.contents import Contents
 from app.web.contexts import Page
-from app.web.formats import csv, jsonstat
+from app.web.formats import csv, jsonstat, xlsx
 from app.web.formats.download import Download
 from app.web.guard import RELEASE, Guard
 from app.web.language import INTERFACE, preferred
@@ -33,6 +33,7 @@ HTML = "text/html; charset=utf-8"
 
 _WRITERS: dict[str, tuple[str, Callable[[Download], bytes]]] = {
     "csv": (csv.MEDIA_TYPE, csv.write),
+    "xlsx": (xlsx.MEDIA_TYPE, xlsx.write),
     "json": (jsonstat.MEDIA_TYPE, jsonstat.write),
 }
 _ANYONE = (("access-control-allow-origin", "*"),)

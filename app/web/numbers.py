@@ -67,6 +67,11 @@ def _formatter(text: str, decimals: int, language: str) -> Callable[[float], str
     return dressed
 
 
+def percent_scale(style: CellStyle) -> int:
+    """Power of ten by which the printed number exceeds the published one: 2 for a percentage."""
+    return 2 if _pattern(style.format).scale == 2 else 0
+
+
 def format_value(value: float, style: CellStyle, language: str) -> str:
     """A shown value as text."""
     return _formatter(style.format, style.decimals, language)(value)

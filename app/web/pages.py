@@ -33,7 +33,7 @@ from app.web.render import markdown
 from app.web.tables import caption, lay_out
 
 #: Downloads that every query has: extension and what it is called.
-FORMATS = (("csv", "CSV"), ("json", "JSON-stat"))
+FORMATS = (("csv", "CSV"), ("xlsx", "Excel"), ("json", "JSON-stat"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +195,7 @@ class Site:
         catalogue = self.contents.catalogue
         sheet = entry.sheet
         state = address_query(choices)
+        captions = self.contents.hierarchy_captions(sheet.id, query.id)
         names = [text_in(sheet.title, self.language), text_in(query.title, self.language)]
         chosen = ", ".join(caption(choice.member, self.language) for choice in choices)
         return Download(
@@ -207,8 +208,26 @@ class Site:
             publisher=text_in(catalogue.publisher, self.language),
             released=catalogue.created,
             address=f"/{self.language}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
-            hidden_text=self._("confidential"),
+            context=self._context(choices, masked, captions, ""),
+            table=lay_out(masked, captions, self.language),
+            words=self._words(),
         )
+
+    def _words(self) -> dict[str, str]:
+        return {
+            "confidential": self._("confidential"),
+            "hidden": self._("Confidential: showing the figure could tell about a single person or firm."),
+            "empty": self._("There is nothing to count."),
+            "table": self._("Table"),
+            "about": self._("About this table"),
+            "title": self._("Title"),
+            "publisher": self._("Publisher"),
+            "released": self._("Released"),
+            "release": self._("Release"),
+            "address": self._("Address"),
+            "notes": self._("Notes"),
+            "unit": self._("Unit"),
+        }
 
 
 def address_query(choices: tuple[Choice, ...]) -> str:

@@ -20,6 +20,7 @@ IMMUTABLE = "public, max-age=31536000, immutable"
 NO_STORE = "no-store"
 
 _WORTH_COMPRESSING = 512
+_COMPRESSED = ("font/", "image/png", "application/vnd.openxmlformats")
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -62,7 +63,8 @@ class Reply(Response):
             *((name.lower().encode(), value.encode("latin-1")) for name, value in headers),
         ]
         self.raw_headers = [*shared, (b"content-type", media_type.encode())]
-        packed = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_COMPRESSING else b""
+        squeezable = len(body) >= _WORTH_COMPRESSING and not media_type.startswith(_COMPRESSED)
+        packed = gzip.compress(body, 6, mtime=0) if squeezable else b""
         self._plain = self._variant(body, stamps, shared, tag, b"")
         self._gzip = self._variant(packed, stamps, shared, f"{tag}-gz", b"gzip") if packed else None
         self.size = len(body) + len(packed)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
+from io import BytesIO, StringIO
 
 import pandas as pd
 import pytest
 from lxml import html
+from openpyxl import load_workbook
 from pyjstat import pyjstat
 from starlette.types import ASGIApp
 
 from app.web.app import create_app
-from tests.web.office import MemoryStore
+from tests.web.office import MemoryStore, Office
 from tests.web.visitor import ReadCell, ask, read_table
 
 QUERIES = [
@@ -99,6 +100,40 @@ def test_json_stat_says_what_the_csv_says(site: ASGIApp, sheet: str, query: str,
         else:
             assert pd.isna(value)
             assert status == {"Q": "C", "M": "M"}[expected.OBS_STATUS]
+
+
+@pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)
+def test_xlsx_says_what_the_csv_says(site: ASGIApp, sheet: str, query: str, state: str) -> None:
+    response = ask(site, f"/en/s/{sheet}/{query}.xlsx?{state}")
+    assert response.headers["content-type"].endswith("spreadsheetml.sheet")
+    book = load_workbook(BytesIO(response.content))
+    table, about = book.worksheets
+    assert table.sheet_state == about.sheet_state == "visible"
+    top = table.freeze_panes.removeprefix("B")
+    cells = [
+        cell for row in table.iter_rows(min_row=int(top), min_col=2) for cell in row if cell.value is not None
+    ]
+    frame = csv_frame(site, "en", sheet, query, state)
+    assert len(cells) == len(frame)
+    for cell, (_, row) in zip(cells, frame.iterrows(), strict=True):
+        if row.OBS_STATUS == "A":
+            assert cell.data_type == "n"
+            assert cell.value == float(row.OBS_VALUE)
+        else:
+            assert (cell.data_type, cell.value) == ("s", {"Q": "[c]", "M": "–"}[row.OBS_STATUS])
+    assert "r1" in [row[1].value for row in about.iter_rows()]
+
+
+def test_xlsx_takes_no_text_for_a_formula_and_repeats_its_bytes() -> None:
+    office = Office()
+    captions = office.cube.measures[0].captions
+    captions["en"] = "=1+1"  # type: ignore[index]
+    addresses = ["/en/s/territory/places/table.xlsx"]
+    first, second = (ask(create_app(MemoryStore(office)), addresses[0]).content for _ in range(2))
+    assert first == second
+    cells = [cell for row in load_workbook(BytesIO(first)).worksheets[0].iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"n", "s"}
+    assert any(str(cell.value).startswith("=1+1") for cell in cells)
 
 
 def test_the_page_prints_the_released_figures(site: ASGIApp) -> None:

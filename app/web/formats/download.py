@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.cube import Cube, text_in
 from app.domain.masked import AxisMember, MaskedCellSet
+from app.web.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
 class Download:
     """A query's masked cells with what a file says about them.
 
-    ``address`` is the path of the page that shows them; ``hidden_text`` says *confidential* in the
-    reader's language.
+    ``address`` is the path of the page that shows them; ``context`` is what holds for all cells, ``words``
+    are what files say in the reader's language.
     """
 
     masked: MaskedCellSet
@@ -26,7 +28,9 @@ class Download:
     publisher: str
     released: datetime
     address: str
-    hidden_text: str
+    context: tuple[tuple[str, str], ...]
+    table: Table
+    words: Mapping[str, str]
 
     def hierarchy_caption(self, hierarchy: str) -> str:
         """Caption of a hierarchy, its unique name when it has none (as the measures')."""

@@ -74,7 +74,7 @@ def write(download: Download) -> bytes:
         "extension": {
             "release": masked.release_id,
             "page": download.address,
-            "status-label": {"C": download.hidden_text, "M": "-"},
+            "status-label": {"C": download.words["confidential"], "M": "-"},
         },
     }
     return json.dumps(dataset, ensure_ascii=False, separators=(",", ":")).encode()
