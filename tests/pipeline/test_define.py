@@ -1,0 +1,149 @@
+"""A publication folder is read whole, or refused with every mistake in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.domain.errors import Mistake, UserError
+from app.pipeline.define import load_publication
+from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, write_office
+
+
+def mistakes(folder: Path) -> tuple[Mistake, ...]:
+    with pytest.raises(UserError) as caught:
+        load_publication(folder)
+    return caught.value.mistakes
+
+
+def line_of(text: str, part: str) -> int:
+    return text[: text.index(part)].count("\n") + 1
+
+
+def test_a_publication_is_read_as_written(tmp_path: Path) -> None:
+    publication = load_publication(write_office(tmp_path))
+    assert publication.languages == ("en", "es")
+    assert publication.title == {"en": "Small office", "es": "Oficina pequeña"}
+    assert [sheet.id for sheet in publication.sheets()] == ["coast", "activity/by-place", "activity/sizes"]
+    cube = publication.cubes[0]
+    assert cube.facts.respondent == "firm"
+    assert cube.facts.file == str(tmp_path / "data/firms.csv")
+    assert [dimension.name for dimension in cube.dimensions] == ["Place", "Activity", "Size"]
+    assert cube.dimensions[0].hierarchies[0].all_captions == {"en": "Everywhere"}
+    assert cube.dimensions[0].hierarchies[0].levels[1].caption_columns == {"en": "town_name"}
+    assert [measure.name for measure in cube.measures] == ["Firms", "Turnover"]
+    firms, turnover = publication.confidentiality.measures
+    assert (firms.associated_with, turnover.associated_with) == (None, "Firms")
+    assert [rule.name for rule in turnover.rules] == ["p-percent", "dominance"]
+    sizes = next(sheet for sheet in publication.sheets() if sheet.id == "activity/sizes")
+    assert sizes.parameters[0].cube == "Firms"
+    text = SHEETS["activity/sizes"]
+    assert sizes.queries[0].at.line == line_of(text, "SELECT")
+
+
+def test_the_digest_is_of_the_texts(tmp_path: Path) -> None:
+    first = load_publication(write_office(tmp_path)).digest
+    assert load_publication(tmp_path).digest == first
+    sheet = tmp_path / "sheets/coast.toml"
+    sheet.write_text(sheet.read_text().replace("Coast", "Seaside", 1))
+    assert load_publication(tmp_path).digest != first
+
+
+def test_every_mistake_of_every_file_is_told_at_once(tmp_path: Path) -> None:
+    publication = PUBLICATION.replace("n = 3", "n = 1").replace("k = 85", "k = 185") + '\nfoo = "x"\n'
+    cube = CUBE.replace('column = "turnover"', 'column = "turnovr"').replace('"count"', '"cuont"')
+    sheets = {
+        **SHEETS,
+        "coast": SHEETS["coast"].replace("ON ROWS", "ON ROWZ", 1),
+        "activity/sizes": SHEETS["activity/sizes"].replace("(@activity)", "(@actvity)"),
+        "broken": 'title.en = = "x"\nok = 1\nbad\n',
+    }
+    found = mistakes(write_office(tmp_path, publication=publication, cube=cube, sheets=sheets))
+    told = {(item.file, item.line): item for item in found}
+    assert "turnover" in told["cubes/firms.toml", line_of(cube, 'column = "turnovr"')].remedy
+    assert "count" in told["cubes/firms.toml", line_of(cube, '"cuont"')].remedy
+    assert ("publication.toml", line_of(publication, "n = 1")) in told
+    assert ("publication.toml", line_of(publication, "k = 185")) in told
+    assert "foo" in told["publication.toml", line_of(publication, "foo")].cause
+    assert ("sheets/coast.toml", line_of(sheets["coast"], "ON ROWZ")) in told
+    assert "activity" in told["sheets/activity/sizes.toml", line_of(SHEETS["activity/sizes"], "mdx")].remedy
+    assert ("sheets/broken.toml", 1) in told
+    assert ("sheets/broken.toml", 3) in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "file", "at", "words"),
+    [
+        ('key = "region"', 'key = "regoin"', "cubes/firms.toml", 'key = "regoin"', "region"),
+        ('file = "../data/firms.csv"', 'file = "../data/none.csv"', "cubes/firms.toml", "none.csv", "none"),
+        ("respondent", "respondant", "cubes/firms.toml", "respondant", "respondent"),
+        ('name = "Size"\n[[dimension.h', 'name = "Place"\n[[dimension.h', "cubes/firms.toml", None, "Place"),
+        ('formula = "[Measures].[Turnover] /', 'formula = "[Measures].[Turnover] / /', "cubes/firms.toml",
+         'formula = "[Measures].[Turnover] / /', "found"),
+        ('name = "Turnover"', "name = 3", "cubes/firms.toml", "name = 3", "text"),
+    ],
+)  # fmt: skip
+def test_a_cube_is_checked_against_its_data(
+    tmp_path: Path, old: str, new: str, file: str, at: str | None, words: str
+) -> None:
+    cube = CUBE.replace(old, new, 1)
+    assert cube != CUBE
+    found = [item for item in mistakes(write_office(tmp_path, cube=cube)) if item.file == file]
+    assert any(words in str(item) and (at is None or item.line == line_of(cube, at)) for item in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('with = "Firms"', 'with = "Turnover"', "no other measure"),
+        ('."Turnover"]', '."Turnovers"]', "Turnover"),
+        ('rule = "threshold"', 'rule = "treshold"', "threshold"),
+        (", n = 3 }", " }", "needs n"),
+        ('weight = "unit"', 'weight = "units"', "unit"),
+        ('languages = ["en", "es"]', 'languages = ["en"]', "es"),
+        ("[confidentiality.Firms.", "[confidentiality.Firm.", "Firms"),
+    ],
+)
+def test_rules_are_checked(tmp_path: Path, old: str, new: str, words: str) -> None:
+    found = mistakes(write_office(tmp_path, publication=PUBLICATION.replace(old, new)))
+    assert any(words in str(item) for item in found), found
+
+
+def test_measures_that_protect_each_other_are_refused(tmp_path: Path) -> None:
+    publication = PUBLICATION.replace('weight = "unit"', 'weight = "unit"\nwith = "Turnover"')
+    assert any("circle" in item.cause for item in mistakes(write_office(tmp_path, publication=publication)))
+
+
+def test_a_manual_decision_needs_its_reason(tmp_path: Path) -> None:
+    publication = PUBLICATION + (
+        '[[confidentiality.cells]]\nmeasure = "Firms"\nmembers = []\ndecision = "hid"\npercent = 0\n'
+    )
+    told = " ".join(map(str, mistakes(write_office(tmp_path, publication=publication))))
+    assert "reason is missing" in told
+    assert "Did you mean hide?" in told
+    assert "percent" in told
+
+
+@pytest.mark.parametrize("damage", [b"\xff\xfe junk", b"PAR1 not really"])
+def test_a_damaged_data_file_is_told(tmp_path: Path, damage: bytes) -> None:
+    cube = CUBE.replace("firms.csv", "firms.parquet")
+    write_office(tmp_path, cube=cube)
+    (tmp_path / "data/firms.parquet").write_bytes(damage)
+    assert any("firms.parquet" in item.cause for item in mistakes(tmp_path))
+
+
+def test_missing_folders_and_files_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no folder"):
+        load_publication(tmp_path / "none")
+    told = {item.file for item in mistakes(tmp_path)}
+    assert {"publication.toml", "cubes"} <= told
+
+
+def test_stray_and_badly_named_files_are_told(tmp_path: Path) -> None:
+    write_office(tmp_path)
+    (tmp_path / "sheets/notes.txt").write_text("x")
+    (tmp_path / "sheets/a b.toml").write_text('title.en = "x"')
+    (tmp_path / "sheets/bytes.toml").write_bytes(b'title.en = "x"\n# \xe9\n')
+    told = {(item.file, item.line) for item in mistakes(tmp_path)}
+    assert {("sheets/notes.txt", 0), ("sheets/a b.toml", 0), ("sheets/bytes.toml", 2)} <= told
