@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solver.attack import check_pattern
+from solver.borrow import borrow
 from solver.cuts import Cut, knapsack_cuts
 from solver.errors import InternalError
 from solver.flows import UnreachableTargetError, clean_up, repair
@@ -27,6 +28,10 @@ _INTEGRAL = 1e-6
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
 _STALL = 12
+_HOPE = 0.12
+_ATTEMPTS = 40
+_EASY_NODES = 300
+_EASY_WORK = 1500.0
 
 
 @dataclass(order=True)
@@ -85,16 +90,16 @@ class Search:
 
     def run(self) -> None:
         """Search until the gap is closed or the clock is out."""
-        if self._cut_root() and not self.closed and not self._clock.out:
+        if self._cut_root() and self._borrow() and self._converge() and not self._clock.out:
             self._branch()
 
     # ------------------------------------------------------------------- root
 
     def _cut_root(self) -> bool:
-        """Cutting planes at the root; False if it closed the gap or time ran out."""
+        """Cutting planes at the root; False if that closed the gap or time ran out."""
         history: list[float] = []
         master = self._master
-        for round_ in range(_ROOT_ROUNDS):
+        while len(history) < _ROOT_ROUNDS:
             result = self._solve()
             if result.status == "infeasible":
                 self._prove(self.cost)
@@ -104,28 +109,93 @@ class Search:
             history.append(result.objective)
             if self.closed or self._clock.out:
                 return False
-            self._fix_root()
             master.grow_older(result)
             x = self._point(result)
-            if round_ % 8 == 4:
-                self._round(x)
             if self._whole(x):
                 cuts = self._cuts_at_pattern(x)
                 if not cuts:
                     return not self.closed
             else:
-                cuts = self._separate(x, least=2e-3)
+                cuts = self._separate(x, least=2e-3, hope=_HOPE)
+                if not cuts:
+                    cuts = self._separate(x, least=2e-3)
             if not master.add(cuts):
                 break
             if len(history) > _STALL and self._stalled(history):
                 break
-        self._round(self._point(self._solve()))
         self._fix_root()
         return True
 
     def _stalled(self, history: list[float]) -> bool:
         gained = history[-1] - history[-1 - _STALL]
-        return gained < 0.002 * max(self.cost - history[-1], self._tolerance)
+        return gained < 0.004 * max(self.cost - history[-1], self._tolerance)
+
+    def _borrow(self) -> bool:
+        """Alternate HiGHS's root cuts with our own; False if that closed the gap."""
+        self._round(self._point(self._solve()))
+        while not self.closed and not self._clock.out:
+            before, cost = self.bound, self.cost
+            added = self._ask_highs(nodes=1, pool=True)[0]
+            if self.closed or not self._cut_root():
+                return False
+            gained = self.bound - before
+            if not added or (gained < 0.1 * (self.cost - self.bound) and cost == self.cost):
+                break
+        return not self.closed
+
+    def _converge(self) -> bool:
+        """Cut and branch while HiGHS solves the known inequalities easily; False if that closed the
+        gap."""
+        for attempt in range(_ATTEMPTS):
+            if self.closed or self._clock.out:
+                return False
+            added, exact, work = self._ask_highs(nodes=_EASY_NODES, pool=False)
+            if self.closed:
+                return False
+            if not exact or not added or (attempt >= 2 and work > _EASY_WORK):
+                break
+        return not self.closed
+
+    def _ask_highs(self, nodes: int, pool: bool) -> tuple[int, bool, float]:
+        """One run of HiGHS on the known inequalities: cuts added, solved to the end, effort."""
+        borrowed = borrow(
+            self._problem,
+            self._master.cuts,
+            self._lower,
+            self._upper,
+            self.cost - self.step,
+            nodes=nodes,
+            seconds=self._clock.seconds_left,
+            pool=pool,
+        )
+        self._clock.charge(borrowed.work * 1e3)
+        self._prove(borrowed.bound)
+        if self.closed:
+            return 0, True, borrowed.work
+        cuts = list(borrowed.cuts)
+        if borrowed.point is not None:
+            unsafe = self._cuts_at_pattern(borrowed.point)
+            if unsafe:
+                cuts += unsafe + self._separate(self._between(borrowed.point), least=0.01)
+                self._repair(borrowed.point)
+        added = self._master.add(cuts)
+        if borrowed.exact:
+            # A safe point that is proven cheapest closes the gap by its cost.
+            self._prove(borrowed.bound)
+        return added, borrowed.exact, borrowed.work
+
+    def _between(self, x: FloatArray) -> FloatArray:
+        """Half way to the root relaxation, where attackers are less degenerate."""
+        return x if self._root is None else 0.5 * (x + self._point(self._root))
+
+    def _repair(self, x: FloatArray) -> None:
+        """Make a 0/1 point safe at little cost."""
+        try:
+            hidden = repair(self._problem, x > 0.5, None, self._upper > 0)
+        except UnreachableTargetError:
+            # Fixing has left only patterns that are no better than the incumbent.
+            return
+        self._accept(clean_up(self._problem, hidden))
 
     # ------------------------------------------------------------------- tree
 
@@ -301,6 +371,8 @@ class Search:
         cuts = self._separate(point, least=1e-6)
         for shortfall in shortfalls:
             cuts += knapsack_cuts(shortfall.coefs, shortfall.level, self._problem.forced, point, 1e-9)
+        if not cuts:
+            raise InternalError("an unsafe pattern violates no inequality")
         return cuts
 
     def _round(self, x: FloatArray) -> None:

@@ -74,6 +74,26 @@ class LpResult:
 _NONE = np.empty(0)
 
 
+@dataclass(frozen=True, eq=False)
+class CutPool:
+    """Cuts that HiGHS found at the root of a mixed-integer program, without presolve.
+
+    Attributes
+    ----------
+    indptr, indices, coefs, lower, upper
+        lower ≤ A x ≤ upper in compressed rows.
+    incumbent
+        Objective of HiGHS's incumbent then: the cuts may exclude points that are no better.
+    """
+
+    indptr: IntArray
+    indices: IntArray
+    coefs: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    incumbent: float
+
+
 class LinearProgram:
     """Minimise cost·x subject to lower ≤ x ≤ upper and row_lower ≤ A x ≤ row_upper.
 
@@ -139,6 +159,7 @@ class LinearProgram:
             highs.setOptionValue("solver", "simplex")
             highs.setOptionValue("simplex_strategy", 4 if primal_simplex else 1)
         self._integral = integral is not None
+        self._pools: list[CutPool] = []
         self.work = 0.0
         self._highs = highs
         self._check(highs.passModel(model), "model")
@@ -203,11 +224,34 @@ class LinearProgram:
         """Remove the rows of these numbers; the others keep their order."""
         self._check(self._highs.deleteRows(len(rows), np.asarray(rows, dtype=np.int32)), "rows")
 
-    def start_at(self, primal: FloatArray) -> None:
-        """Offer a point (an incumbent of a mixed-integer program)."""
-        solution = highspy.HighsSolution()
-        solution.col_value = list(map(float, primal))
-        self._highs.setSolution(solution)
+    def keep_cuts(self) -> None:
+        """Have HiGHS hand over its root cuts (:attr:`pool`), and spend nothing on incumbents."""
+        highs = self._highs
+        highs.setOptionValue("mip_heuristic_effort", 0.0)
+        for name in ("rins", "rens", "root_reduced_cost", "feasibility_jump"):
+            highs.setOptionValue(f"mip_heuristic_run_{name}", False)
+        highs.setOptionValue("mip_detect_symmetry", False)
+        highs.setOptionValue("mip_allow_restart", False)
+        highs.cbMipGetCutPool.subscribe(self._take_cuts)
+
+    def _take_cuts(self, event: Any) -> None:
+        data = event.data_out
+        count, length = int(data.cutpool_num_cut), len(data.cutpool_index)
+        starts = np.array(data.cutpool_start, dtype=np.int64)[:count]
+        pool = CutPool(
+            np.concatenate([starts, [length]]),
+            np.array(data.cutpool_index, dtype=np.int64),
+            np.array(data.cutpool_value, dtype=np.float64),
+            np.array(data.cutpool_lower, dtype=np.float64),
+            np.array(data.cutpool_upper, dtype=np.float64),
+            float(data.mip_primal_bound),
+        )
+        self._pools.append(pool)
+
+    @property
+    def pool(self) -> CutPool | None:
+        """The last cuts handed over."""
+        return self._pools[-1] if self._pools else None
 
     def basis(self) -> Any:
         """The current basis, opaque; give it to :meth:`set_basis`."""
@@ -268,9 +312,9 @@ class LinearProgram:
         every machine."""
         info, size = self._highs.getInfo(), self.columns + self.rows
         if self._integral:
-            self.work += 10.0 + 2e-6 * max(int(info.simplex_iteration_count), 0) * size * 10
+            self.work += 10.0 + 3e-4 * max(int(info.simplex_iteration_count), 0) * size
         else:
-            self.work += 0.1 + 2e-4 * size + 3e-5 * max(int(info.simplex_iteration_count), 0) * size**0.8
+            self.work += 0.2 + 4e-4 * size + 6e-5 * max(int(info.simplex_iteration_count), 0) * size**0.8
 
     def _result(self, status: LpStatus) -> LpResult:
         info, solution = self._highs.getInfo(), self._highs.getSolution()

@@ -1,0 +1,142 @@
+"""General integer cuts borrowed from HiGHS.
+
+The known inequalities with integrality and "cheaper than the incumbent" make a mixed-integer
+program whose root node HiGHS strengthens with cuts of its own (mixed-integer rounding, zero-half,
+lifted covers). They hold for every pattern cheaper than the incumbent as long as HiGHS itself knew
+no cheaper point, which could be an unsafe pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from solver.cuts import Cut
+from solver.instance import FloatArray
+from solver.lp import CutPool, LinearProgram
+from solver.presolve import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Borrowed:
+    """What one run of HiGHS gave.
+
+    Attributes
+    ----------
+    cuts
+        Valid for every pattern cheaper than the incumbent.
+    bound
+        No pattern cheaper than the incumbent costs less.
+    point : float64[n] or None
+        A 0/1 point that satisfies all known inequalities; may be unsafe.
+    exact
+        The point is proven cheapest among such points (or there is none).
+    work
+        Deterministic effort, in about milliseconds.
+    """
+
+    cuts: list[Cut]
+    bound: float
+    point: FloatArray | None
+    exact: bool
+    work: float
+
+
+def borrow(
+    problem: Problem,
+    cuts: list[Cut],
+    lower: FloatArray,
+    upper: FloatArray,
+    below: float,
+    *,
+    nodes: int,
+    seconds: float | None,
+    seed: int = 0,
+    pool: bool = True,
+) -> Borrowed:
+    """Solve the program of the known cuts for some nodes.
+
+    Parameters
+    ----------
+    cuts
+        Known inequalities.
+    lower, upper : float64[n]
+        Columns fixed so far have equal bounds.
+    below
+        Only patterns that cost at most this matter.
+    nodes, seconds
+        Limits of the run.
+    pool
+        Run without presolve and take over HiGHS's root cuts.
+    """
+    open_ = np.flatnonzero(lower < upper)
+    fixed = np.where(lower >= upper, lower, 0.0)
+    base = float(problem.weight @ fixed)
+    rows, rhs = _rows(problem, cuts, open_, fixed, below - base)
+    program = LinearProgram(
+        problem.weight[open_],
+        np.zeros(len(open_)),
+        np.ones(len(open_)),
+        rows.indptr,
+        rows.indices,
+        rows.data,
+        rhs,
+        np.full(len(rhs), np.inf),
+        integral=np.ones(len(open_), dtype=np.bool_),
+        presolve=not pool,
+        seed=seed,
+    )
+    if pool:
+        program.keep_cuts()
+    result = program.solve(nodes=nodes, seconds=seconds, gap=0.0)
+    if result.status == "infeasible":
+        return Borrowed([], np.inf, None, True, program.work)
+    point = None
+    if len(result.primal):
+        point = fixed.copy()
+        point[open_] = np.round(result.primal)
+    found = program.pool
+    new: list[Cut] = []
+    if found is not None and found.incumbent >= below - base - 1e-6 * max(1.0, below):
+        new = _pool_cuts(found, open_)
+    bound = result.bound + base
+    return Borrowed(
+        new, bound if np.isfinite(bound) else -np.inf, point, result.status == "optimal", program.work
+    )
+
+
+def _rows(
+    problem: Problem, cuts: list[Cut], open_: np.ndarray, fixed: FloatArray, budget: float
+) -> tuple[sparse.csr_array, FloatArray]:
+    """The cuts on the open columns, what the fixed ones already give taken off, and the budget."""
+    sizes = np.array([len(cut.columns) for cut in cuts], dtype=np.int64)
+    matrix = sparse.csr_array(
+        (
+            np.concatenate([np.empty(0), *(cut.coefs for cut in cuts)]),
+            np.concatenate([np.empty(0, dtype=np.int64), *(cut.columns for cut in cuts)]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+        ),
+        shape=(len(cuts), problem.n),
+    )
+    rhs = np.array([cut.rhs for cut in cuts]) - matrix @ fixed
+    part = sparse.csr_array(matrix[:, open_])
+    least = sparse.csr_array(part.minimum(0)) @ np.ones(len(open_))
+    needed = np.flatnonzero(least < rhs - 1e-9)
+    scale = max(budget, 1.0)
+    budget_row = sparse.csr_array(-problem.weight[open_][None, :] / scale)
+    rows = sparse.csr_array(sparse.vstack([part[needed], budget_row]))
+    return rows, np.concatenate([rhs[needed], [-budget / scale]])
+
+
+def _pool_cuts(pool: CutPool, open_: np.ndarray) -> list[Cut]:
+    cuts = []
+    for k in range(len(pool.lower)):
+        part = slice(int(pool.indptr[k]), int(pool.indptr[k + 1]))
+        columns, coefs = open_[pool.indices[part]], pool.coefs[part]
+        order = np.argsort(columns, kind="stable")
+        for sign, side in ((1.0, pool.lower[k]), (-1.0, pool.upper[k])):
+            if np.isfinite(side) and abs(side) < 1e20:
+                cuts.append(Cut(columns[order], sign * coefs[order], float(sign * side)))
+    return cuts
