@@ -151,11 +151,21 @@ def _expand_terms(space: Space, cells: IntArray, fresh: Longs) -> Entries | None
     """Formulas that are sums over members of one column: cell = Σ coefficient · operand.
 
     A cell with several such members is expanded in the one that isn't a plain group, if there is one
-    (its operands are expanded further), else in each.
+    (its operands are expanded further), else in each. A cell with a member that is no such sum has its
+    formula told another way.
     """
-    linear, group = [], []
+    told = np.ones(len(fresh), dtype=np.bool_)
     for column in range(space.columns):
-        extra = cells[fresh, column] >= space.own[column]
+        told &= space.flags(column, lambda extra: extra.terms is not None)[cells[fresh, column]]
+    fresh = fresh[told]
+    linear, group = [], []
+    told = np.zeros(len(fresh), dtype=np.bool_)
+    for column in range(space.columns):
+        # A ratio of a group is no sum of the members' ratios; formulas without terms are told row by row.
+        rowwise = space.flags(column, lambda extra: extra.terms is None)
+        told |= (cells[fresh, column] >= space.own[column]) & rowwise[cells[fresh, column]]
+    for column in range(space.columns):
+        extra = (cells[fresh, column] >= space.own[column]) & ~told
         formula = space.flags(column, lambda extra: extra.terms is not None and extra.is_formula)
         plain = space.flags(column, lambda extra: extra.is_group)
         number = cells[fresh, column]

@@ -43,9 +43,9 @@ def rule_of(definition: RuleDefinition) -> Rule:
     given = definition.parameters
     match definition.name:
         case "threshold":
-            return Threshold(cast(int, given["n"]), given.get("p", 10.0))
+            return Threshold(_whole(given["n"]), given.get("p", 10.0))
         case "dominance":
-            return Dominance(cast(int, given["n"]), given["k"])
+            return Dominance(_whole(given["n"]), given["k"])
         case "p-percent":
             return PPercent(given["p"])
         case "request":
@@ -53,6 +53,11 @@ def rule_of(definition: RuleDefinition) -> Rule:
         case "zero":
             return Zero(given["width"])
     raise InputError(f"rule {definition.name!r} is unknown.")
+
+
+def _whole(number: float) -> int:
+    """The number as the rules take it; they refuse one that isn't whole."""
+    return int(number) if number == int(number) else cast(int, number)
 
 
 def read_confidentiality(
