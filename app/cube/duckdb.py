@@ -286,8 +286,7 @@ class _Loader:
                 )
         for dimension in self.definition.dimensions:
             if dimension.table is None:
-                for column, user in _columns(dimension).items():
-                    wanted[column] = user
+                wanted.update(_columns(dimension))
             elif dimension.fact_key is not None:
                 wanted[dimension.fact_key] = f"dimension {dimension.name}"
         for column, user in wanted.items():

@@ -143,15 +143,9 @@ def _two_parents(root: _Node, definition: HierarchyDefinition, file: str) -> lis
         for key, nodes in parents.items():
             if len(nodes) > 1:
                 above = " and ".join(f"“{'/'.join(node.path()[:-1])}”" for node in nodes[:_SHOWN])
-                mistakes.append(
-                    Mistake(
-                        file,
-                        0,
-                        0,
-                        f"Hierarchy {definition.name}: key “{key}” of level {level.name} stands under {above}.",
-                        "Give it one parent, or say unique = false for the level.",
-                    )
-                )
+                cause = f"Key “{key}” of level {level.name} ({definition.name}) stands under {above}."
+                remedy = "Give it one parent, or say unique = false for the level."
+                mistakes.append(Mistake(file, 0, 0, cause, remedy))
     return mistakes
 
 

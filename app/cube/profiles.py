@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import RLock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,9 +181,14 @@ class Profiler:
         entities = merge(self.facts, groups, rows)[1] if len(rows) else _no_entities(self.facts)
         return _Split(fixed, entities, np.sort(order[~settled]))
 
-    def _split_for(self, levels: Levels) -> int:
-        """The split with fewest wanderers whose fixed hierarchy these levels fix as well."""
+    def _split_for(self, levels: Levels, mixed: bool) -> int:
+        """The split with fewest wanderers whose fixed hierarchy these levels fix as well.
+
+        ``mixed``: the cells join several members of that hierarchy, so that it isn't fixed after all.
+        """
         splits = self.splits()
+        if mixed:
+            return 0
         best = 0
         for index, split in enumerate(splits[1:], 1):
             level = levels[split.fixed]
@@ -193,13 +199,15 @@ class Profiler:
 
     # Settled contributors, by level combination
 
-    def _tables(self, wanted: set[Levels], measures: set[int], pieces: int) -> dict[Levels, _Table]:
-        """Tables of level combinations: the finest ones from the facts, the others added up from finer ones."""
+    def _tables(
+        self, wanted: set[Levels], measures: set[int], pieces: int, mixed: bool
+    ) -> dict[Levels, _Table]:
+        """Tables of level combinations: the finest from the facts, the others from finer ones."""
         if pieces > self._pieces:
             self._made.clear()
             self._pieces = pieces
         for levels in sorted(wanted, key=lambda levels: (-sum(levels), levels)):
-            split = self._split_for(levels)
+            split = self._split_for(levels, mixed)
             key = (split, levels)
             made = self._made.get(key)
             if made is not None and measures <= set(made.sizes):
@@ -209,7 +217,7 @@ class Profiler:
                 self._made[key] = self._scan(split, levels, measures)
             else:
                 self._made[key] = self._roll_up(source, levels, measures)
-        return {levels: self._made[self._split_for(levels), levels] for levels in wanted}
+        return {levels: self._made[self._split_for(levels, mixed), levels] for levels in wanted}
 
     def _source(self, split: int, levels: Levels, measures: set[int]) -> tuple[Levels, _Table] | None:
         best: tuple[Levels, _Table] | None = None
@@ -250,7 +258,7 @@ class Profiler:
         cells = number[inside]
         count = np.bincount(cells, minlength=n).astype(np.int64)
         weight = entities.weight
-        weighted = count.astype(np.float64) if weight is None else np.bincount(cells, weight[inside], n)
+        weighted = count.astype(np.float64) if weight is None else _totals(cells, weight[inside], n)
         holder = np.full(n, -1, dtype=np.int64)
         holder[cells] = entities.contributor[inside]
         table = _Table(key, count, weighted, holder, {}, {}, {}, {})
@@ -276,7 +284,7 @@ class Profiler:
                     width[has, piece] = 1.0 if weight is None else weight[rows]
             mass = amounts[inside] if weight is None else amounts[inside] * weight[inside]
             table.sizes[measure], table.widths[measure] = size, width
-            table.mass[measure] = np.bincount(cells, mass, n)
+            table.mass[measure] = _totals(cells, mass, n)
             table.requested[measure] = np.zeros(n)
             if asked is not None:
                 np.maximum.at(table.requested[measure], number[asked], amounts[asked])
@@ -332,15 +340,16 @@ class Profiler:
             np.zeros(n),
         )
         group_of = [[g for g in groups if g.column == column] for column in range(coords.shape[1])]
-        parts = self._part_counts(coords, group_of)
-        bounds = np.searchsorted(np.cumsum(parts), np.arange(_CHUNK, parts.sum() + _CHUNK, _CHUNK))
         with self._lock:
-            first = 0
-            for bound in [*dict.fromkeys(bounds.tolist()), n]:
-                rows = np.arange(first, min(max(bound, first + 1), n))
-                if len(rows):
-                    self._fill(answer, coords[rows], rows, group_of, pieces)
-                    first = int(rows[-1]) + 1
+            joined = np.zeros(n, dtype=bool)
+            for split in self.splits()[1:]:
+                joined |= coords[:, 1 + split.fixed] >= self.cube.hierarchies[split.fixed].size
+            for mixed in (False, True):
+                chosen = np.flatnonzero(joined == mixed)
+                reach = np.cumsum(self._part_counts(coords[chosen], group_of)) // _CHUNK
+                for rows in np.split(chosen, np.flatnonzero(np.diff(reach)) + 1):
+                    if len(rows):
+                        self._fill(answer, coords[rows], rows, group_of, pieces, mixed)
         return answer
 
     def _part_counts(self, coords: IntArray, group_of: list[list[Group]]) -> Ints:
@@ -354,14 +363,20 @@ class Profiler:
         return counts
 
     def _fill(
-        self, answer: Profiles, coords: IntArray, rows: Rows, group_of: list[list[Group]], pieces: int
+        self,
+        answer: Profiles,
+        coords: IntArray,
+        rows: Rows,
+        group_of: list[list[Group]],
+        pieces: int,
+        mixed: bool,
     ) -> None:
         """Profiles of some rows; a cell of groups is the union of its parts, which share no fact row."""
         n = len(coords)
         parts, owner = self._expand(coords, group_of)
         measures = set(np.unique(coords[:, 0]).tolist())
         combinations, which = self.cuboids.signatures(parts)
-        tables = self._tables(set(combinations), measures, pieces)
+        tables = self._tables(set(combinations), measures, pieces, mixed)
         pairs: list[tuple[Ints, Rows]] = []
         gathered: list[_Table] = []
         for index, levels in enumerate(combinations):
@@ -371,7 +386,7 @@ class Profiler:
             place = np.minimum(np.searchsorted(table.key, keys), len(table.key) - 1)
             hit = table.key[place] == keys
             gathered.append(_gather(table, place[hit], owner[mine[hit]], np.arange(n), measures))
-            wandering = self.splits()[self._split_for(levels)].wandering
+            wandering = self.splits()[self._split_for(levels, mixed)].wandering
             if len(wandering):
                 pairs.append(self._wanderers(levels, keys, owner[mine], wandering))
         if pairs:
@@ -474,10 +489,19 @@ class Profiler:
             sums = column.scale.to_float(np.add.reduceat(column.limbs[rows], starts, axis=0))
             result[met] = sums / np.diff(np.append(starts, len(rows)))
             return result
-        reduce = {"min": np.min, "max": np.max, "median": np.median}.get(aggregator)
+        reduces: dict[str, Callable[[FloatArray], Any]] = {
+            "min": np.min,
+            "max": np.max,
+            "median": np.median,
+            "distinct-count": lambda values: len(np.unique(values)),
+        }
         for cell, values in zip(met, np.split(column.raw[rows], starts[1:]), strict=True):
-            result[cell] = float(len(np.unique(values))) if reduce is None else float(reduce(values))
+            result[cell] = float(reduces[aggregator](values))
         return result
+
+
+def _totals(cells: Ints, amounts: FloatArray, n: int) -> FloatArray:
+    return np.bincount(cells, amounts, n).astype(np.float64)
 
 
 def _gather(table: _Table, rows: Rows, cells: Ints, key: Ints, measures: set[int]) -> _Table:
@@ -488,10 +512,10 @@ def _gather(table: _Table, rows: Rows, cells: Ints, key: Ints, measures: set[int
     holder[cells[occupied]] = table.holder[rows[occupied]]
     count = np.zeros(n, dtype=np.int64)
     np.add.at(count, cells, table.count[rows])
-    result = _Table(key, count, np.bincount(cells, table.weighted[rows], n), holder, {}, {}, {}, {})
+    result = _Table(key, count, _totals(cells, table.weighted[rows], n), holder, {}, {}, {}, {})
     once = len(cells) == 0 or int(np.bincount(cells).max()) == 1
     for measure in measures:
-        result.mass[measure] = np.bincount(cells, table.mass[measure][rows], n)
+        result.mass[measure] = _totals(cells, table.mass[measure][rows], n)
         result.requested[measure] = np.zeros(n)
         np.maximum.at(result.requested[measure], cells, table.requested[measure][rows])
         size, width = table.sizes[measure][rows], table.widths[measure][rows]

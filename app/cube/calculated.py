@@ -1,0 +1,322 @@
+"""Calculated members of a cube and of a query: their columns, keys, terms and precedence."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+from app.cube.evaluate import MAX_NESTING, Context, Definition, Evaluator, NeedColumnError
+from app.cube.values import HierarchyValue, LevelValue, TupleValue
+from app.domain.cellset import CalculatedMember
+from app.domain.cube import Cube, Hierarchy
+from app.domain.errors import UserError
+from app.domain.formula import Linear
+from app.domain.publication import CalculatedDefinition
+from app.mdx import Source, parse_expression, quote, to_text
+from app.mdx.tree import Call, Expression, MemberDefinition, Name, Number, Parens, String
+
+#: Longer keys are cut and end in a hash.
+_LONGEST_KEY = 240
+
+
+class Calculations:
+    """Collects definitions into an evaluator, then finds their keys and terms."""
+
+    def __init__(self, ev: Evaluator, cube: Cube) -> None:
+        self.ev = ev
+        self.cube = cube
+        self.language = next(iter(cube.captions), "en")
+        self._found: list[Definition] = []
+        self._known_terms: dict[tuple[int, int], dict[int, float] | None] = {}
+        self._known_texts: dict[tuple[int, int], str] = {}
+
+    def add_cube(self, definition: CalculatedDefinition) -> None:
+        """A member that the cube offers.
+
+        Raises
+        ------
+        UserError
+        """
+        source = Source(definition.formula, definition.at.file, definition.at.line)
+        formula = parse_expression(definition.formula, definition.at.file, definition.at.line)
+        owner = parse_expression(definition.hierarchy, definition.at.file, definition.at.line)
+        if not isinstance(owner, Name):
+            raise UserError(source.mistake(0, f"{definition.hierarchy} isn't the name of a hierarchy."))
+        column = self._owner(owner, Source(definition.hierarchy, definition.at.file, definition.at.line))
+        member = CalculatedMember(
+            column,
+            "",
+            definition.name,
+            definition.captions or {self.language: definition.name},
+            None,
+            definition.format,
+            definition.decimals,
+            definition.unit or None,
+        )
+        self._add(member, formula, source, 0, None)
+
+    def add_query(self, definition: MemberDefinition, source: Source) -> None:
+        """A member of WITH MEMBER.
+
+        Raises
+        ------
+        UserError
+        """
+        *owner, last = definition.name.parts
+        if not owner or last.keys is not None:
+            cause = f"Calculated member {to_text(definition.name)} doesn't say its hierarchy."
+            remedy = f"Write [Measures].{quote(last.text)}, or the hierarchy it belongs to."
+            raise UserError(source.mistake(definition.at, cause, remedy))
+        column = self._owner(Name(tuple(owner), definition.name.at), source)
+        options = dict(definition.properties)
+        captions: dict[str, str] = {}
+        style: dict[str, str] = {}
+        numbers: dict[str, Fraction] = {}
+        for key, value in options.items():
+            if key.startswith("CAPTION"):
+                language = key.removeprefix("CAPTION").strip("_").lower() or self.language
+                captions[language] = self._text(key, value, source)
+            elif key in ("SOLVE_ORDER", "DECIMALS"):
+                numbers[key] = self._number(key, value, source)
+            else:
+                style[key] = self._text(key, value, source) if isinstance(value, String) else to_text(value)
+        form = style.get("FORMAT_STRING")
+        decimals = int(numbers["DECIMALS"]) if "DECIMALS" in numbers else format_decimals(form)
+        member = CalculatedMember(
+            column,
+            "",
+            last.text,
+            captions or {self.language: last.text},
+            None,
+            form,
+            decimals,
+            {self.language: style["UNIT"]} if "UNIT" in style else None,
+        )
+        self._add(member, definition.formula, source, definition.at, numbers.get("SOLVE_ORDER"))
+
+    def add_group(self, column: int, unique_names: list[str], source: Source) -> TupleValue:
+        """Members taken together, for a slicer that is a set."""
+        formula = parse_expression(f"Aggregate({{{', '.join(unique_names)}}})")
+        name = f"{{{', '.join(unique_names)}}}"
+        member = CalculatedMember(column, "", name, {self.language: name}, None)
+        return TupleValue((column,), (self._add(member, formula, Source(name, source.file), 0, None),))
+
+    def _text(self, key: str, value: Expression, source: Source) -> str:
+        if not isinstance(value, String):
+            raise UserError(source.mistake(value.at, f"{key} takes a text in quotes."))
+        return value.value
+
+    def _number(self, key: str, value: Expression, source: Source) -> Fraction:
+        result = self.ev.to_formula(value, Context(source, {}))
+        if not isinstance(result, Linear) or result.constant is None or result.terms:
+            raise UserError(source.mistake(value.at, f"{key} takes a number."))
+        return result.constant
+
+    def _owner(self, name: Name, source: Source) -> int:
+        found = self.ev.names.resolve(name, source)
+        if isinstance(found, (HierarchyValue, LevelValue)):
+            return found.column
+        if isinstance(found, TupleValue):
+            return found.columns[0]
+        cause = f"Dimension {found.name} has several hierarchies."
+        raise UserError(source.mistake(name.at, cause, "Write the one that the member belongs to."))
+
+    def _add(
+        self, member: CalculatedMember, formula: Expression, source: Source, at: int, order: Fraction | None
+    ) -> int:
+        own = self.ev.columns[member.column].hierarchy.size
+        number = own + sum(1 for column, _ in self.ev.definitions if column == member.column)
+        definition = Definition(member, number, formula, source, at, order, 0)
+        self.ev.definitions[member.column, number] = definition
+        self.ev.names.calculated[member.column, member.name.lower()] = number
+        self._found.append(definition)
+        return number
+
+    def finish(self) -> tuple[CalculatedMember, ...]:
+        """Terms, keys and precedence of all, in the order of their columns and numbers.
+
+        Among members that meet in a cell, the one of higher SOLVE_ORDER is worked out last, that is, its
+        formula is over the others' values; so is the one defined later. Aggregates come before all others,
+        so that a ratio of a group is the ratio of its sums.
+        """
+
+        def precedence(index: int) -> tuple[Fraction, bool, int]:
+            definition = self._found[index]
+            ordinary = not _is_aggregate(definition.formula)
+            return (definition.solve_order or Fraction(0), ordinary, index)
+
+        for rank, index in enumerate(sorted(range(len(self._found)), key=precedence)):
+            found = self._found[index]
+            terms = self._terms(found, ())
+            member = replace(found.member, terms=None if terms is None else tuple(sorted(terms.items())))
+            made = replace(found, member=replace(member, key=self._key(found, member)), rank=rank)
+            self.ev.definitions[member.column, found.number] = made
+        return tuple(self.ev.definitions[key].member for key in sorted(self.ev.definitions))
+
+    def _terms(self, definition: Definition, above: tuple[object, ...]) -> dict[int, float] | None:
+        """Own members of the column that the value is a fixed combination of, whatever the other columns."""
+        place = (definition.member.column, definition.number)
+        if place[0] == 0 or place in above:
+            return None
+        self._check_nesting(definition, above)
+        if place not in self._known_terms:
+            self._known_terms[place] = self._find_terms(definition, (*above, place))
+        return self._known_terms[place]
+
+    def _check_nesting(self, definition: Definition, above: tuple[object, ...]) -> None:
+        if len(above) > MAX_NESTING:
+            cause = f"Calculated members are defined by one another more than {MAX_NESTING} deep."
+            raise UserError(definition.source.mistake(definition.at, cause))
+
+    def _find_terms(self, definition: Definition, above: tuple[object, ...]) -> dict[int, float] | None:
+        column = definition.member.column
+        additive = next((m for m, measure in enumerate(self.cube.measures) if measure.additive), None)
+        known = {} if additive is None else {0: additive}
+        try:
+            formula = self.ev.to_formula(definition.formula, Context(definition.source, known))
+        except NeedColumnError:
+            return None
+        if not isinstance(formula, Linear) or formula.constant is not None or not formula.terms:
+            return None
+        tree = self.ev.columns[column].hierarchy
+        total: dict[int, Fraction] = {}
+        for reference, coefficient in formula.terms.items():
+            if len(reference) != 1 or reference[0][0] != column:
+                return None
+            number = reference[0][1]
+            if number < tree.size:
+                total[number] = total.get(number, Fraction(0)) + coefficient
+                continue
+            inner = self._terms(self.ev.definitions[column, number], above)
+            if inner is None:
+                return None
+            for member, value in inner.items():
+                total[member] = total.get(member, Fraction(0)) + coefficient * Fraction(value)
+        return {member: float(value) for member, value in _disjoint(tree, total).items()}
+
+    def _key(self, definition: Definition, member: CalculatedMember) -> str:
+        tree = self.ev.columns[member.column].hierarchy
+        everything_adds = all(measure.additive for measure in self.cube.measures)
+        if member.terms is not None and (everything_adds or _is_aggregate(definition.formula)):
+            parts = (f"{value:g}*{tree.unique_names[number]}" for number, value in member.terms)
+            text = f"{{{' + '.join(parts)}}}"
+        else:
+            text = self._text_of(definition, ())
+        if definition.solve_order is not None:
+            text += f" @{definition.solve_order}"
+        return _shortened(f"{tree.unique_name}={text}")
+
+    def _text_of(self, definition: Definition, above: tuple[object, ...]) -> str:
+        place = (definition.member.column, definition.number)
+        if place in above:
+            return definition.member.name
+        self._check_nesting(definition, above)
+        if place not in self._known_texts:
+            text = self._normal(definition.formula, definition.source, (*above, place))
+            self._known_texts[place] = _shortened(text)
+        return self._known_texts[place]
+
+    def _normal(self, node: Expression, source: Source, above: tuple[object, ...]) -> str:
+        """The formula with every name resolved, so that equal formulas have equal texts."""
+        match node:
+            case Parens(items) if len(items) == 1:
+                return self._normal(items[0], source, above)
+            case Name():
+                return self._normal_name(node, source, above)
+            case Number() | String():
+                return to_text(node)
+            case Call(name, target, arguments):
+                inner = [target, *(arguments or ())]
+                shown = ("" if part is None else self._normal(part, source, above) for part in inner)
+                return f"{name.upper()}({','.join(shown)})"
+            case _:
+                inner_parts = [
+                    self._normal(part, source, above) if not isinstance(part, str) else part
+                    for part in _parts(node)
+                ]
+                return f"({' '.join(inner_parts)})"
+
+    def _normal_name(self, node: Name, source: Source, above: tuple[object, ...]) -> str:
+        name = node.parts[0].text.lower()
+        if len(node.parts) == 1 and name in self.ev.sets and name not in above:
+            expression, where = self.ev.sets[name]
+            return _shortened(self._normal(expression, where, (*above, name)))
+        try:
+            found = self.ev.names.resolve(node, source)
+        except UserError:
+            # A word such as LEAVES; a name that is wrong has been complained of when it was evaluated.
+            return to_text(node).upper()
+        if isinstance(found, HierarchyValue):
+            return self.ev.columns[found.column].hierarchy.unique_name
+        if isinstance(found, LevelValue):
+            return self.ev.columns[found.column].hierarchy.levels[found.level].unique_name
+        if not isinstance(found, TupleValue):
+            return to_text(node)
+        tree = self.ev.columns[found.columns[0]].hierarchy
+        number = found.numbers[0]
+        if number < tree.size:
+            return tree.unique_names[number]
+        return self._text_of(self.ev.definitions[found.columns[0], number], above)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_KEY:
+        return text
+    return f"{text[: _LONGEST_KEY // 2]}…{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+
+
+def _parts(node: Expression) -> list[Expression | str]:
+    """Parts of an operator, set or case with its signs between them."""
+    parts: list[Expression | str] = [type(node).__name__]
+    for name in node.__dataclass_fields__:
+        if name != "at":
+            _collect(getattr(node, name), parts)
+    return parts
+
+
+def _collect(value: object, parts: list[Expression | str]) -> None:
+    if isinstance(value, tuple):
+        for item in value:
+            _collect(item, parts)
+    elif isinstance(value, str) or value is None:
+        parts.append(value or "")
+    else:
+        parts.append(value)  # type: ignore[arg-type]
+
+
+def _is_aggregate(formula: Expression) -> bool:
+    while isinstance(formula, Parens) and len(formula.items) == 1:
+        formula = formula.items[0]
+    return isinstance(formula, Call) and formula.function.upper() == "AGGREGATE"
+
+
+def _disjoint(tree: Hierarchy, terms: Mapping[int, Fraction]) -> dict[int, Fraction]:
+    """The combination without a member above another: such a one is written as its children."""
+    pending = dict(terms)
+    while True:
+        numbers = sorted(pending)
+        above = next(
+            (member for member, following in pairwise(numbers) if following <= tree.last_descendant[member]),
+            None,
+        )
+        if above is None:
+            return {member: value for member, value in sorted(pending.items()) if value}
+        value = pending.pop(above)
+        for child in tree.child_lists[above].tolist():
+            pending[child] = pending.get(child, Fraction(0)) + value
+
+
+def format_decimals(form: str | None) -> int | None:
+    """Decimals of the value that a format string shows: two more for percentages."""
+    if form is None:
+        return None
+    named = {"PERCENT": 4, "STANDARD": 2, "FIXED": 2, "CURRENCY": 2}
+    if form.upper() in named:
+        return named[form.upper()]
+    first = re.sub(r'"[^"]*"|\\.', "", form.split(";")[0])
+    _, _, fraction = first.partition(".")
+    return len(re.findall(r"[0#]", fraction)) + 2 * first.count("%")

@@ -1,0 +1,439 @@
+"""From cells with calculated members to cells of facts, and back to values and relations.
+
+Each calculated cell is replaced by what its formula refers to, until only cells of the facts are left.
+Cells that a formula treats alike are replaced together. Then the values are worked out from the bottom up,
+and the relations are written in terms of cells of the facts and of groups of members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.cube.arrays import compute
+from app.cube.evaluate import Context, Definition, Evaluator, NeedColumnError
+from app.cube.port import Group
+from app.domain.cellset import Dependencies, FloatArray, Relations
+from app.domain.cube import IntArray
+from app.domain.errors import UserError
+from app.domain.formula import Apply, Formula, Linear, Recompute
+
+Ints = NDArray[np.int64]
+
+#: Cells of an answer with all operands of its formulas.
+MAX_CELLS = 8_000_000
+
+
+class CellSource(Protocol):
+    """Values of cells of own measures and members, and of measures that don't add up over groups."""
+
+    def values(self, coords: IntArray) -> FloatArray: ...
+
+    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray: ...
+
+    def decimals(self, measure: int) -> int | None: ...
+
+
+Leaf = Linear | Recompute
+
+
+@dataclass(eq=False)
+class _Plan:
+    """One formula for all rows that it treats alike; ``operands`` are row numbers for each leaf."""
+
+    definition: Definition
+    rows: Ints
+    formula: Formula
+    leaves: list[Leaf]
+    operands: list[Ints]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """All rows that an answer hangs on. ``requested`` are the rows that were asked for."""
+
+    coords: IntArray
+    values: FloatArray
+    requested: Ints
+    linear: sparse.csr_array
+    constant: FloatArray
+    depends: sparse.csr_array
+    kind: dict[int, str]
+    calculated: NDArray[np.bool_]
+
+
+def unique_rows(coords: IntArray, sizes: Sequence[int]) -> tuple[Ints, Ints]:
+    """First occurrence of each distinct row, in order, and which of them each row equals."""
+    key = np.zeros(len(coords), dtype=np.int64)
+    room = 2**62
+    for column, size in enumerate(sizes):
+        if size > room:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            room = 2**62 // max(1, len(coords))
+        key = key * size + coords[:, column]
+        room //= max(1, size)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[order] = np.arange(len(first))
+    return first[order].astype(np.int64), rank[inverse]
+
+
+def solve(ev: Evaluator, coords: IntArray, source: CellSource) -> Solved:
+    """Values of cells and what they are made of.
+
+    Raises
+    ------
+    UserError
+        When a formula is wrong, refers to itself, or takes in too many cells.
+    """
+    return _Solver(ev, source).solve(coords)
+
+
+class _Solver:
+    def __init__(self, ev: Evaluator, source: CellSource) -> None:
+        self.ev = ev
+        self.source = source
+        extra = [0] * len(ev.columns)
+        for column, _ in ev.definitions:
+            extra[column] += 1
+        self.own = [column.hierarchy.size for column in ev.columns]
+        self.sizes = [own + more for own, more in zip(self.own, extra, strict=True)]
+        self.plans: list[_Plan] = []
+
+    def solve(self, requested: IntArray) -> Solved:
+        first, asked = unique_rows(requested, self.sizes)
+        coords = requested[first]
+        frontier = np.arange(len(coords), dtype=np.int64)
+        while len(frontier):
+            plans = list(self._plan(coords, frontier))
+            blocks = [block for plan in plans for block in self._operands(plan, coords)]
+            self.plans.extend(plans)
+            known = len(coords)
+            if blocks:
+                everything = np.concatenate([coords, *blocks])
+                if len(everything) > MAX_CELLS:
+                    cause = f"The formula takes in more than {MAX_CELLS:,} cells."
+                    definition = plans[-1].definition
+                    raise UserError(definition.source.mistake(definition.at, cause, "Split the query."))
+                first, place = unique_rows(everything, self.sizes)
+                coords = everything[first]
+                self._hand_out(plans, place[known:])
+            frontier = np.arange(known, len(coords), dtype=np.int64)
+        calculated = np.zeros(len(coords), dtype=bool)
+        for plan in self.plans:
+            calculated[plan.rows] = True
+        levels = self._levels(len(coords))
+        values = self._values(coords, calculated, levels)
+        linear, constant, depends, kind = self._relations(coords, levels)
+        return Solved(coords, values, asked, linear, constant, depends, kind, calculated)
+
+    # Replacing
+
+    def _plan(self, coords: IntArray, rows: Ints) -> Iterator[_Plan]:
+        """The formula that comes first at each calculated row, evaluated for all rows alike."""
+        rank = np.full((len(rows), len(self.own)), -1, dtype=np.int64)
+        for column, own in enumerate(self.own):
+            ranks = [self.ev.definitions[column, n].rank for n in range(own, self.sizes[column])]
+            table = np.array([-1] * own + ranks, dtype=np.int64)
+            rank[:, column] = table[coords[rows, column]]
+        winner = rank.argmax(axis=1)
+        best = rank.max(axis=1, initial=-1)
+        for number in np.unique(best[best >= 0]).tolist():
+            mine = best == number
+            column = int(winner[mine][0])
+            chosen = rows[mine]
+            definition = self.ev.definitions[column, int(coords[chosen[0], column])]
+            yield from self._partial(definition, column, chosen, coords)
+
+    def _partial(self, definition: Definition, column: int, rows: Ints, coords: IntArray) -> Iterator[_Plan]:
+        pending: list[tuple[Ints, dict[int, int]]] = [(rows, {column: definition.number})]
+        while pending:
+            some, known = pending.pop()
+            try:
+                formula = self.ev.to_formula(definition.formula, Context(definition.source, known))
+            except NeedColumnError as need:
+                members = coords[some, need.column]
+                pending.extend(
+                    (some[members == member], {**known, need.column: member})
+                    for member in np.unique(members)[::-1].tolist()
+                )
+            else:
+                yield _Plan(definition, some, formula, list(_leaves(formula)), [])
+
+    def _operands(self, plan: _Plan, coords: IntArray) -> Iterator[IntArray]:
+        """Coordinates that each leaf refers to, row by row."""
+        for leaf in plan.leaves:
+            if isinstance(leaf, Linear):
+                references = list(leaf.terms)
+            else:
+                references = [(*leaf.elsewhere, (leaf.column, member)) for member in leaf.members]
+            block = np.repeat(coords[plan.rows][:, None, :], len(references), axis=1)
+            for place, reference in enumerate(references):
+                for column, member in reference:
+                    block[:, place, column] = member
+            yield block.reshape(-1, block.shape[2])
+
+    def _hand_out(self, plans: list[_Plan], place: Ints) -> None:
+        start = 0
+        for plan in plans:
+            for leaf in plan.leaves:
+                width = len(leaf.terms) if isinstance(leaf, Linear) else len(leaf.members)
+                n = len(plan.rows) * width
+                plan.operands.append(place[start : start + n].reshape(len(plan.rows), width))
+                start += n
+
+    def _levels(self, n: int) -> Ints:
+        """How many formulas deep each row is: 0 for cells of the facts."""
+        level = np.zeros(n, dtype=np.int64)
+        limit = sum(len(plan.rows) for plan in self.plans)
+        changed = True
+        while changed:
+            changed = False
+            for plan in self.plans:
+                deepest = np.zeros(len(plan.rows), dtype=np.int64)
+                for operands in plan.operands:
+                    np.maximum(deepest, level[operands].max(axis=1, initial=0), out=deepest)
+                if np.any(level[plan.rows] != deepest + 1):
+                    changed = True
+                    level[plan.rows] = deepest + 1
+                    if deepest.max() > limit:
+                        definition = plan.definition
+                        cause = f"The formula of {definition.member.name} refers to itself."
+                        raise UserError(definition.source.mistake(definition.at, cause))
+        return level
+
+    # Values
+
+    def _values(self, coords: IntArray, calculated: NDArray[np.bool_], level: Ints) -> FloatArray:
+        values = np.full(len(coords), np.nan)
+        base = np.flatnonzero(~calculated)
+        values[base] = self.source.values(coords[base])
+        grain = np.full(len(coords), -1, dtype=np.int64)
+        decimals = [self.source.decimals(measure) for measure in range(self.own[0])]
+        grains = np.array([-1 if known is None else known for known in decimals], dtype=np.int64)
+        grain[base] = grains[coords[base, 0]]
+        for depth in range(1, int(level.max(initial=0)) + 1):
+            for plan in self.plans:
+                chosen = np.flatnonzero(level[plan.rows] == depth)
+                if len(chosen):
+                    self._work_out(plan, chosen, values, grain, coords)
+        return values
+
+    def _work_out(
+        self, plan: _Plan, chosen: NDArray[np.intp], values: FloatArray, grain: Ints, coords: IntArray
+    ) -> None:
+        rows = plan.rows[chosen]
+        place = iter(range(len(plan.leaves)))
+
+        def work(formula: Formula) -> FloatArray:
+            if isinstance(formula, Apply):
+                return compute(formula.function, [work(argument) for argument in formula.arguments])
+            if isinstance(formula, Recompute):
+                next(place)
+                return self._recomputed(formula, coords[rows])
+            if formula.is_constant:
+                return np.full(len(rows), np.nan if formula.constant is None else float(formula.constant))
+            operands = plan.operands[next(place)][chosen]
+            return _combine(formula, values[operands])
+
+        result = work(plan.formula)
+        if isinstance(plan.formula, Linear) and _is_whole(plan.formula) and plan.operands:
+            # Whole multiples of decimals are decimals: take the rounding of the additions away.
+            finest = grain[plan.operands[0][chosen]]
+            known = (finest >= 0).all(axis=1)
+            grain[rows] = np.where(known, finest.max(axis=1), -1)
+            power = 10.0 ** np.maximum(grain[rows], 0)
+            snapped = np.rint(result * power) / power
+            result = np.where(known & (np.abs(result) * power < 2.0**52), snapped, result)
+        values[rows] = result
+
+    def _recomputed(self, formula: Recompute, coords: IntArray) -> FloatArray:
+        coords = coords.copy()
+        for column, member in formula.elsewhere:
+            coords[:, column] = member
+        result = np.full(len(coords), np.nan)
+        coords[:, formula.column] = self.own[formula.column]
+        others = coords.copy()
+        others[:, formula.column] = 0
+        calculated = others >= np.array(self.own)
+        _, which = unique_rows(np.where(calculated, others, -1) + 1, [size + 1 for size in self.sizes])
+        for number in np.unique(which):
+            mine = np.flatnonzero(which == number)
+            groups = [Group(formula.column, np.array(formula.members, dtype=np.int32))]
+            for column in np.flatnonzero(calculated[mine[0]]).tolist():
+                definition = self.ev.definitions[column, int(coords[mine[0], column])]
+                terms = definition.member.terms
+                if terms is None or not definition.member.is_group:
+                    cause = f"{definition.member.name} can't be combined with a measure that doesn't add up."
+                    raise UserError(definition.source.mistake(definition.at, cause))
+                groups.append(Group(column, np.array([member for member, _ in terms], dtype=np.int32)))
+                coords[mine, column] = self.own[column]
+            result[mine] = self.source.recompute(int(coords[mine[0], 0]), coords[mine], groups)
+        return result
+
+    # Relations
+
+    def _relations(
+        self, coords: IntArray, level: Ints
+    ) -> tuple[sparse.csr_array, FloatArray, sparse.csr_array, dict[int, str]]:
+        """Linear combinations and dependencies of calculated rows, down to facts and groups."""
+        n = len(coords)
+        opaque = self._opaque(coords)
+        constant = np.zeros(n)
+        kind: dict[int, str] = {}
+        parts: list[tuple[Ints, Ints, FloatArray]] = []
+        touches: list[tuple[Ints, Ints]] = []
+        for plan in self.plans:
+            for leaf, operands in zip(plan.leaves, plan.operands, strict=True):
+                rows = np.repeat(plan.rows, operands.shape[1])
+                touches.append((rows, operands.ravel()))
+                if isinstance(leaf, Linear) and isinstance(plan.formula, Linear):
+                    coefs = np.array([float(value) for value in leaf.terms.values()])
+                    parts.append((rows, operands.ravel(), np.tile(coefs, len(plan.rows))))
+            if isinstance(plan.formula, Linear):
+                constant[plan.rows] = float(plan.formula.constant or 0)
+            else:
+                kind.update(dict.fromkeys(plan.rows.tolist(), plan.formula.kind))
+        direct = _matrix(parts, n)
+        pattern = _matrix([(rows, operands, np.ones(len(rows))) for rows, operands in touches], n)
+        opaque[list(kind)] = False
+        self._inherit(direct, (level > 0) & ~opaque, kind)
+        replaced = (level > 0) & ~opaque
+        linear_too = replaced.copy()
+        linear_too[list(kind)] = False
+        linear = direct
+        moved = constant.copy()
+        while (part := _columns(linear, linear_too)).nnz:
+            moved = moved + part @ constant
+            linear = linear - part + part @ direct
+        depends = pattern
+        while (part := _columns(depends, replaced)).nnz:
+            depends = depends - part + part @ pattern
+            depends.data[:] = 1.0
+        return _tidy(linear), moved, _tidy(depends), kind
+
+    @staticmethod
+    def _inherit(direct: sparse.csr_array, calculated: NDArray[np.bool_], kind: dict[int, str]) -> None:
+        """A linear combination of cells that aren't linear is of their kind."""
+        n = direct.shape[0]
+        rows = np.repeat(np.arange(n), np.diff(direct.indptr))
+        known = np.zeros(n, dtype=bool)
+        known[list(kind)] = True
+        while True:
+            entries = np.flatnonzero(known[direct.indices] & calculated[rows] & ~known[rows])
+            if not len(entries):
+                return
+            heirs, first = np.unique(rows[entries], return_index=True)
+            for row, operand in zip(heirs.tolist(), direct.indices[entries[first]].tolist(), strict=True):
+                kind[row] = kind[operand]
+            known[heirs] = True
+
+    def _opaque(self, coords: IntArray) -> NDArray[np.bool_]:
+        """Groups of members of an own measure that adds up: cells with contributors of their own."""
+        result = np.zeros(len(coords), dtype=bool)
+        additive = [measure.additive for measure in self.ev.names.cube.measures]
+        additive += [False] * (self.sizes[0] - self.own[0])
+        plain = np.array(additive)[coords[:, 0]]
+        for column, own in enumerate(self.own):
+            fits = [True] * own
+            fits += [self.ev.definitions[column, n].member.is_group for n in range(own, self.sizes[column])]
+            plain &= np.array(fits)[coords[:, column]]
+            result |= coords[:, column] >= own
+        groups: NDArray[np.bool_] = result & plain
+        return groups
+
+
+def _leaves(formula: Formula) -> Iterator[Leaf]:
+    if isinstance(formula, Apply):
+        for argument in formula.arguments:
+            yield from _leaves(argument)
+    elif isinstance(formula, Recompute) or formula.terms:
+        yield formula
+
+
+def _combine(formula: Linear, operands: FloatArray) -> FloatArray:
+    """Σ coefficient · operand; empty operands count for nothing, and alone for empty."""
+    coefs = np.array([float(value) for value in formula.terms.values()])
+    total: FloatArray = (np.nan_to_num(operands) * coefs).sum(axis=1)
+    if formula.constant is not None:
+        return total + float(formula.constant)
+    return np.where(np.isnan(operands).all(axis=1), np.nan, total)
+
+
+def _is_whole(formula: Linear) -> bool:
+    numbers = [*formula.terms.values(), formula.constant or 0]
+    return all(number.denominator == 1 for number in numbers)
+
+
+def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_array:
+    if not parts:
+        return sparse.csr_array((n, n))
+    rows, columns, data = (np.concatenate([part[index] for part in parts]) for index in range(3))
+    return sparse.csr_array((data, (rows, columns)), shape=(n, n))
+
+
+def _columns(matrix: sparse.csr_array, chosen: NDArray[np.bool_]) -> sparse.csr_array:
+    """The matrix with all but the chosen columns empty."""
+    kept = matrix.copy()
+    kept.data = np.where(chosen[kept.indices], kept.data, 0.0)
+    kept.eliminate_zeros()
+    return kept
+
+
+def _tidy(matrix: sparse.csr_array) -> sparse.csr_array:
+    matrix = matrix.tocsr()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
+
+
+def closure(solved: Solved, rows: Ints) -> Ints:
+    """The rows given and, after them, every row that their formulas hang on."""
+    seen = np.zeros(len(solved.coords), dtype=bool)
+    seen[rows] = True
+    extra: list[Ints] = []
+    frontier = np.unique(rows)
+    nonlinear = np.zeros(len(solved.coords), dtype=bool)
+    nonlinear[list(solved.kind)] = True
+    while len(frontier):
+        met = [
+            matrix[chosen].indices
+            for matrix, chosen in (
+                (solved.linear, frontier[~nonlinear[frontier]]),
+                (solved.depends, frontier[nonlinear[frontier]]),
+            )
+        ]
+        frontier = np.unique(np.concatenate(met)).astype(np.int64)
+        frontier = frontier[~seen[frontier]]
+        seen[frontier] = True
+        extra.append(frontier)
+    return np.concatenate([rows, *extra]).astype(np.int64)
+
+
+def relations_of(solved: Solved, rows: Ints) -> tuple[Relations, Dependencies]:
+    """Relations of the calculated ones among ``rows``, as numbers of places in ``rows``."""
+    place = np.full(len(solved.coords), -1, dtype=np.int64)
+    place[rows[::-1]] = np.arange(len(rows))[::-1]
+    nonlinear = np.zeros(len(solved.coords), dtype=bool)
+    nonlinear[list(solved.kind)] = True
+    cells = np.flatnonzero(solved.calculated[rows] & ~nonlinear[rows])
+    picked = solved.linear[rows[cells]]
+    linear = Relations(
+        cells.astype(np.int64),
+        solved.constant[rows[cells]],
+        picked.indptr.astype(np.int64),
+        place[picked.indices],
+        picked.data.astype(np.float64),
+    )
+    others = np.flatnonzero(nonlinear[rows])
+    touched = solved.depends[rows[others]]
+    kinds = tuple(solved.kind[row] for row in rows[others].tolist())
+    return linear, Dependencies(
+        others.astype(np.int64), touched.indptr.astype(np.int64), place[touched.indices], kinds
+    )

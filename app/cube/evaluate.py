@@ -1,0 +1,591 @@
+"""Evaluation of MDX expressions, in full for sets and in part for formulas.
+
+Sets, members, texts and constants are worked out; references to cells stay in the `Formula`. A formula asks
+for a current member only where its shape depends on it (`NeedColumnError`), so that it is evaluated once for
+all the cells that it treats alike.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from app.cube.names import Column, Names
+from app.cube.values import (
+    DimensionValue,
+    HierarchyValue,
+    LevelValue,
+    SetValue,
+    TupleValue,
+    Value,
+)
+from app.domain.cellset import CalculatedMember
+from app.domain.errors import UserError
+from app.domain.formula import (
+    EMPTY,
+    Apply,
+    Formula,
+    Linear,
+    Overrides,
+    Recompute,
+    add,
+    constant,
+    divide,
+    multiply,
+    scale,
+)
+from app.mdx import Source, to_text
+from app.mdx.tree import (
+    Alias,
+    Braces,
+    Call,
+    Case,
+    Chain,
+    Expression,
+    Name,
+    Null,
+    Number,
+    Parameter,
+    Parens,
+    Range,
+    String,
+    Unary,
+)
+
+#: Tuples that a set may have.
+MAX_TUPLES = 1_000_000
+#: Formulas and named sets within one another.
+MAX_NESTING = 40
+
+
+class NeedColumnError(Exception):
+    """The formula's shape depends on the current member of this column."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where an expression is evaluated.
+
+    Attributes
+    ----------
+    known
+        Current member by column; a column that isn't here raises `NeedColumnError` when asked for.
+    overrides
+        Members that an iteration has set: part of every reference to a cell.
+    """
+
+    source: Source
+    known: Mapping[int, int]
+    overrides: Mapping[int, int] = field(default_factory=dict)
+
+    def current(self, column: int) -> int:
+        if column in self.overrides:
+            return self.overrides[column]
+        if column not in self.known:
+            raise NeedColumnError(column)
+        return self.known[column]
+
+    def at(self, position: TupleValue) -> Context:
+        """The context of one position of a set."""
+        moved = dict(zip(position.columns, position.numbers, strict=True))
+        return replace(self, overrides={**self.overrides, **moved})
+
+    def reference(self, position: TupleValue | None = None) -> Overrides:
+        members = dict(self.overrides)
+        if position is not None:
+            members.update(zip(position.columns, position.numbers, strict=True))
+        return tuple(sorted(members.items()))
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A calculated member as it was written."""
+
+    member: CalculatedMember
+    number: int
+    formula: Expression
+    source: Source
+    at: int
+    solve_order: Fraction | None
+    rank: int
+
+
+Handler = Callable[["Evaluator", Call, Context], Value]
+FUNCTIONS: dict[str, Handler] = {}
+
+
+def function(*names: str) -> Callable[[Handler], Handler]:
+    """Register what an MDX function does, under its names in capitals."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            FUNCTIONS[name] = handler
+        return handler
+
+    return register
+
+
+class Evaluator:
+    """Evaluates expressions of one query over one cube."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.columns: tuple[Column, ...] = names.columns
+        self.definitions: dict[tuple[int, int], Definition] = {}
+        self.sets: dict[str, tuple[Expression, Source]] = {}
+        self.base: Context | None = None
+        self._made: dict[str, SetValue] = {}
+        self._making: list[str] = []
+
+    # Errors and conversions
+
+    def error(self, ctx: Context, at: int, cause: str, remedy: str = "") -> UserError:
+        return UserError(ctx.source.mistake(at, cause, remedy))
+
+    def kind(self, value: Value) -> str:
+        match value:
+            case TupleValue():
+                return "a member" if len(value.columns) == 1 else "a tuple"
+            case SetValue():
+                return "a set"
+            case LevelValue():
+                return "a level"
+            case HierarchyValue() | DimensionValue():
+                return "a hierarchy"
+            case str():
+                return "a text"
+            case bool():
+                return "a truth value"
+            case _:
+                return "a number"
+
+    def to_set(self, node: Expression | None, ctx: Context) -> SetValue:
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        if isinstance(value, SetValue):
+            return value
+        position = self._position(value, ctx)
+        if position is None:
+            remedy = "Add .Members." if isinstance(value, LevelValue) else ""
+            raise self.error(ctx, node.at, f"Expected a set, but this is {self.kind(value)}.", remedy)
+        return SetValue.of(position.columns, [] if position.is_nothing else [position.numbers])
+
+    def to_tuple(self, node: Expression | None, ctx: Context) -> TupleValue:
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        position = self._position(value, ctx)
+        if position is None and isinstance(value, SetValue) and len(value) == 1:
+            position = value.tuples()[0]
+        if position is None:
+            raise self.error(ctx, node.at, f"Expected a member or tuple, but this is {self.kind(value)}.")
+        return position
+
+    def to_member(self, node: Expression | None, ctx: Context) -> TupleValue:
+        position = self.to_tuple(node, ctx)
+        if len(position.columns) != 1:
+            raise self.error(ctx, self.given(node, ctx).at, "Expected a member, but this is a tuple.")
+        return position
+
+    def _position(self, value: Value, ctx: Context) -> TupleValue | None:
+        if isinstance(value, TupleValue):
+            return value
+        if isinstance(value, HierarchyValue):
+            return TupleValue((value.column,), (ctx.current(value.column),))
+        return None
+
+    def given(self, node: Expression | None, ctx: Context) -> Expression:
+        if node is None:
+            raise self.error(ctx, 0, "An argument is missing.")
+        return node
+
+    def to_formula(self, node: Expression | None, ctx: Context) -> Formula:
+        """A value: a reference to a cell where the expression is a member or tuple."""
+        node = self.given(node, ctx)
+        return self.as_formula(self.evaluate(node, ctx), node, ctx)
+
+    def as_formula(self, value: Value, node: Expression, ctx: Context) -> Formula:
+        match value:
+            case Linear() | Apply() | Recompute():
+                return value
+            case TupleValue():
+                if value.is_nothing:
+                    return EMPTY
+                return Linear(None, {ctx.reference(value): Fraction(1)})
+            case HierarchyValue():
+                return Linear(None, {ctx.reference(): Fraction(1)})
+            case bool():
+                return constant(int(value))
+            case _:
+                raise self.error(ctx, node.at, f"Expected a value, but this is {self.kind(value)}.")
+
+    def to_integer(self, node: Expression | None, ctx: Context) -> int:
+        node = self.given(node, ctx)
+        formula = self.to_formula(node, ctx)
+        if not isinstance(formula, Linear) or not formula.is_constant or formula.constant is None:
+            raise self.error(ctx, node.at, "Expected a whole number that is written out.")
+        if formula.constant.denominator != 1:
+            raise self.error(ctx, node.at, "Expected a whole number.")
+        return int(formula.constant)
+
+    def to_text(self, node: Expression | None, ctx: Context) -> str:
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        if not isinstance(value, str):
+            raise self.error(ctx, node.at, f"Expected a text, but this is {self.kind(value)}.")
+        return value
+
+    def to_column(self, node: Expression | None, ctx: Context) -> int:
+        """The hierarchy that an expression is of."""
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        if isinstance(value, (HierarchyValue, LevelValue)):
+            return value.column
+        if isinstance(value, TupleValue) and len(value.columns) == 1:
+            return value.columns[0]
+        if isinstance(value, DimensionValue):
+            options = ", ".join(self.columns[c].hierarchy.unique_name for c in value.columns)
+            cause = f"Dimension {value.name} has several hierarchies: {options}."
+            raise self.error(ctx, node.at, cause, "Write one of them.")
+        raise self.error(ctx, node.at, f"Expected a hierarchy, but this is {self.kind(value)}.")
+
+    def to_level(self, node: Expression | None, ctx: Context) -> LevelValue:
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        if not isinstance(value, LevelValue):
+            raise self.error(ctx, node.at, f"Expected a level, but this is {self.kind(value)}.")
+        return value
+
+    def flag(self, node: Expression | None, allowed: tuple[str, ...], ctx: Context) -> str:
+        """A word such as LEAVES or ALL among a function's arguments."""
+        if node is None:
+            return ""
+        word = node.parts[0].text.upper() if isinstance(node, Name) and len(node.parts) == 1 else ""
+        if word not in allowed:
+            raise self.error(
+                ctx,
+                node.at,
+                f"Expected {', '.join(allowed[:-1])} or {allowed[-1]}."
+                if len(allowed) > 1
+                else f"Expected {allowed[0]}.",
+            )
+        return word
+
+    def is_flag(self, node: Expression | None, allowed: tuple[str, ...]) -> bool:
+        return isinstance(node, Name) and len(node.parts) == 1 and node.parts[0].text.upper() in allowed
+
+    # Calls
+
+    def arguments(self, call: Call, least: int, most: int, ctx: Context) -> list[Expression | None]:
+        """Target and arguments together, padded with None to ``most``."""
+        found: list[Expression | None] = [] if call.target is None else [call.target]
+        found.extend(call.arguments or ())
+        if not least <= len(found) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            cause = f"{call.function} takes {wanted} arguments, but has {len(found)}."
+            raise self.error(ctx, call.at, cause)
+        return found + [None] * (most - len(found))
+
+    def evaluate(self, node: Expression, ctx: Context) -> Value:
+        match node:
+            case Name():
+                return self._name(node, ctx)
+            case Number(value):
+                return constant(value)
+            case String(text):
+                return text
+            case Null():
+                return EMPTY
+            case Call():
+                handler = FUNCTIONS.get(node.function.upper())
+                if handler is None:
+                    near = difflib.get_close_matches(node.function.upper(), list(FUNCTIONS), 3)
+                    hint = f"Nearest: {', '.join(near)}." if near else ""
+                    raise self.error(ctx, node.at, f"There is no function {node.function}.", hint)
+                return handler(self, node, ctx)
+            case Braces(items):
+                return self._braces(items, node, ctx)
+            case Parens(items):
+                return self.evaluate(items[0], ctx) if len(items) == 1 else self._tuple(items, ctx)
+            case Chain():
+                return self._chain(node, ctx)
+            case Unary():
+                return self._unary(node, ctx)
+            case Range():
+                return self._range(node, ctx)
+            case Case():
+                return self._case(node, ctx)
+            case Alias(expression, name):
+                made = self.to_set(expression, ctx)
+                self.sets[name.lower()] = (expression, ctx.source)
+                self._made[name.lower()] = made
+                return made
+            case Parameter(name):
+                raise self.error(ctx, node.at, f"Parameter @{name} has no value.")
+
+    def _name(self, node: Name, ctx: Context) -> Value:
+        if len(node.parts) == 1 and node.parts[0].keys is None:
+            name = node.parts[0].text.lower()
+            if name in self.sets:
+                return self._named_set(name, node, ctx)
+            if name in ("true", "false"):
+                return name == "true"
+        return self.names.resolve(node, ctx.source)
+
+    def _named_set(self, name: str, node: Name, ctx: Context) -> SetValue:
+        made = self._made.get(name)
+        if made is not None:
+            return made
+        if name in self._making:
+            raise self.error(ctx, node.at, f"Set {to_text(node)} is defined by itself.")
+        if len(self._making) > MAX_NESTING:
+            raise self.error(ctx, node.at, f"Sets are defined by one another more than {MAX_NESTING} deep.")
+        expression, source = self.sets[name]
+        self._making.append(name)
+        try:
+            base = self.base if self.base is not None else ctx
+            made = self.to_set(expression, replace(base, source=source))
+        finally:
+            self._making.pop()
+        self._made[name] = made
+        return made
+
+    def _braces(self, items: tuple[Expression, ...], node: Braces, ctx: Context) -> SetValue:
+        parts = [self.to_set(item, ctx) for item in items]
+        return self.join(parts, [item.at for item in items], ctx)
+
+    def join(self, parts: list[SetValue], places: list[int], ctx: Context) -> SetValue:
+        """Sets one after another; all must be over the same hierarchies."""
+        if not parts:
+            return SetValue.of((), [])
+        columns = next((part.columns for part in parts if part.columns), ())
+        for part, at in zip(parts, places, strict=True):
+            if part.columns and part.columns != columns:
+                one, other = (
+                    " × ".join(self.columns[c].hierarchy.unique_name for c in used)
+                    for used in (columns, part.columns)
+                )
+                raise self.error(ctx, at, f"A set of {one} can't hold members of {other}.")
+        rows = np.concatenate([part.rows.reshape(len(part), len(columns)) for part in parts])
+        return self.limited(SetValue(columns, rows), places[0], ctx)
+
+    def limited(self, value: SetValue, at: int, ctx: Context) -> SetValue:
+        if len(value) > MAX_TUPLES:
+            raise self.error(ctx, at, f"The set has {len(value):,} tuples; the limit is {MAX_TUPLES:,}.")
+        return value
+
+    def _tuple(self, items: tuple[Expression, ...], ctx: Context) -> Value:
+        columns: list[int] = []
+        numbers: list[int] = []
+        values = [self.evaluate(item, ctx) for item in items]
+        if any(isinstance(value, SetValue) for value in values):
+            return self.cross([self.to_set(item, ctx) for item in items], items[0].at, ctx)
+        for item in items:
+            position = self.to_tuple(item, ctx)
+            for column, number in zip(position.columns, position.numbers, strict=True):
+                if column in columns:
+                    name = self.columns[column].hierarchy.unique_name
+                    raise self.error(ctx, item.at, f"{name} is in the tuple twice.")
+                columns.append(column)
+                numbers.append(number)
+        return TupleValue(tuple(columns), tuple(numbers))
+
+    def cross(self, parts: list[SetValue], at: int, ctx: Context) -> SetValue:
+        """Every combination of tuples, the first set varying slowest."""
+        columns = tuple(column for part in parts for column in part.columns)
+        for column in columns:
+            if columns.count(column) > 1:
+                name = self.columns[column].hierarchy.unique_name
+                raise self.error(ctx, at, f"{name} is on both sides of a CrossJoin.")
+        size = 1
+        for part in parts:
+            size *= len(part)
+        if size > MAX_TUPLES:
+            shape = " × ".join(f"{len(part):,}" for part in parts)
+            cause = f"The CrossJoin has {shape} = {size:,} tuples; the limit is {MAX_TUPLES:,}."
+            raise self.error(ctx, at, cause, "Take fewer members, or split the query.")
+        if size == 0:
+            return SetValue(columns, np.zeros((0, len(columns)), dtype=np.int32))
+        result = parts[0].rows
+        for part in parts[1:]:
+            left = np.repeat(result, len(part), axis=0)
+            right = np.tile(part.rows, (len(result), 1))
+            result = np.concatenate([left, right], axis=1)
+        return SetValue(columns, result)
+
+    def _is_set(self, value: Value) -> bool:
+        return isinstance(value, SetValue)
+
+    def _chain(self, node: Chain, ctx: Context) -> Value:
+        operator = node.operators[0]
+        if operator in ("AND", "OR", "XOR"):
+            return self._logic(node, ctx)
+        values = [self.evaluate(operand, ctx) for operand in node.operands]
+        if operator in ("=", "<>", "<", ">", "<=", ">=", "IS", "IN", "NOT IN"):
+            return self._compare(operator, values, node, ctx)
+        if "||" in node.operators or any(isinstance(value, str) for value in values):
+            if not all(isinstance(value, str) for value in values) or "-" in node.operators:
+                raise self.error(ctx, node.at, "Texts can only be joined to texts.")
+            return "".join(value for value in values if isinstance(value, str))
+        if any(isinstance(value, SetValue) for value in values):
+            return self._set_chain(node, ctx)
+        result = self.as_formula(values[0], node.operands[0], ctx)
+        formulas = [
+            self.as_formula(value, part, ctx) for value, part in zip(values, node.operands, strict=True)
+        ]
+        if operator in "+-":
+            return add(formulas, [1, *(1 if sign == "+" else -1 for sign in node.operators)])
+        for sign, right in zip(node.operators, formulas[1:], strict=True):
+            result = multiply(result, right) if sign == "*" else divide(result, right)
+        return result
+
+    def _set_chain(self, node: Chain, ctx: Context) -> SetValue:
+        parts = [self.to_set(operand, ctx) for operand in node.operands]
+        if set(node.operators) == {"*"}:
+            return self.cross(parts, node.at, ctx)
+        result = parts[0]
+        for sign, part, operand in zip(node.operators, parts[1:], node.operands[1:], strict=True):
+            if sign == "+":
+                result = distinct(self.join([result, part], [node.at, operand.at], ctx))
+            elif sign == "-":
+                self.join([result, part], [node.at, operand.at], ctx)
+                result = keep(distinct(result), part, False)
+            else:
+                raise self.error(ctx, operand.at, "Sets can't be divided.")
+        return result
+
+    def _logic(self, node: Chain, ctx: Context) -> Value:
+        truths = [self.to_truth(operand, ctx) for operand in node.operands]
+        if any(not isinstance(truth, bool) for truth in truths):
+            formulas = tuple(
+                self.as_formula(truth, part, ctx) for truth, part in zip(truths, node.operands, strict=True)
+            )
+            if len(set(node.operators)) > 1:
+                raise self.error(ctx, node.at, "OR and XOR need brackets between them.")
+            return Apply(node.operators[0].lower(), formulas)
+        result = bool(truths[0])
+        for sign, truth in zip(node.operators, truths[1:], strict=True):
+            if sign == "AND":
+                result = result and bool(truth)
+            else:
+                result = (result or bool(truth)) if sign == "OR" else result != bool(truth)
+        return result
+
+    def to_truth(self, node: Expression | None, ctx: Context) -> bool | Formula:
+        """A truth value, or a formula that is 0 or 1 by the values of cells."""
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        if isinstance(value, bool):
+            return value
+        formula = self.as_formula(value, node, ctx)
+        if isinstance(formula, Linear) and formula.is_constant:
+            return bool(formula.constant)
+        return formula
+
+    def _compare(self, operator: str, values: list[Value], node: Chain, ctx: Context) -> Value:
+        left, right = values
+        if operator == "IS":
+            if isinstance(right, Linear) and right.is_empty:
+                return (isinstance(left, TupleValue) and left.is_nothing) or left == right
+            one, other = self._position(left, ctx), self._position(right, ctx)
+            if isinstance(left, HierarchyValue) and isinstance(right, HierarchyValue):
+                return left == right
+            return one == other if one is not None and other is not None else left == right
+        if operator in ("IN", "NOT IN"):
+            position = self.to_tuple(node.operands[0], ctx)
+            members = self.to_set(node.operands[1], ctx)
+            found = members.columns == position.columns and position.numbers in map(
+                tuple, members.rows.tolist()
+            )
+            return found == (operator == "IN")
+        if isinstance(left, str) and isinstance(right, str):
+            return _holds(operator, (left > right) - (left < right))
+        one_value = self.as_formula(left, node.operands[0], ctx)
+        other_value = self.as_formula(right, node.operands[1], ctx)
+        if all(isinstance(side, Linear) and side.is_constant for side in (one_value, other_value)):
+            a, b = (
+                side.constant or Fraction(0) for side in (one_value, other_value) if isinstance(side, Linear)
+            )
+            return _holds(operator, (a > b) - (a < b))
+        return Apply(operator, (one_value, other_value))
+
+    def _unary(self, node: Unary, ctx: Context) -> Value:
+        if node.operator == "NOT":
+            truth = self.to_truth(node.operand, ctx)
+            return not truth if isinstance(truth, bool) else Apply("not", (truth,))
+        if node.operator == "EXISTING":
+            raise self.error(ctx, node.at, "EXISTING isn't supported.")
+        formula = self.to_formula(node.operand, ctx)
+        return scale(formula, Fraction(-1)) if node.operator == "-" else formula
+
+    def _range(self, node: Range, ctx: Context) -> SetValue:
+        ends = [self.to_member(end, ctx) for end in (node.first, node.last)]
+        if ends[0].columns != ends[1].columns:
+            raise self.error(ctx, node.at, "The ends of a range are of different hierarchies.")
+        column = self.columns[ends[0].columns[0]]
+        first, last = (end.numbers[0] for end in ends)
+        if -1 in (first, last) or max(first, last) >= column.hierarchy.size:
+            return SetValue.of(ends[0].columns, [])
+        depth = column.hierarchy.depth
+        if depth[first] != depth[last]:
+            raise self.error(ctx, node.at, "The ends of a range are of different levels.")
+        members = column.at_level[depth[first]]
+        low, high = np.searchsorted(members, sorted((first, last)))
+        return SetValue(ends[0].columns, members[low : high + 1, None])
+
+    def _case(self, node: Case, ctx: Context) -> Value:
+        branches: list[tuple[Formula, Formula]] = []
+        for condition, result in node.branches:
+            if node.subject is None:
+                truth = self.to_truth(condition, ctx)
+            else:
+                test = Chain((node.subject, condition), ("=",), condition.at)
+                truth = self.to_truth(test, ctx)
+            if truth is True and not branches:
+                return self.evaluate(result, ctx)
+            if truth is not False:
+                branches.append(
+                    (constant(int(truth)) if isinstance(truth, bool) else truth, self.to_formula(result, ctx))
+                )
+        if not branches:
+            return EMPTY if node.otherwise is None else self.evaluate(node.otherwise, ctx)
+        value: Formula = EMPTY if node.otherwise is None else self.to_formula(node.otherwise, ctx)
+        for truth_formula, result_formula in reversed(branches):
+            value = Apply("if", (truth_formula, result_formula, value))
+        return value
+
+
+def _holds(operator: str, order: int) -> bool:
+    return {
+        "=": order == 0,
+        "<>": order != 0,
+        "<": order < 0,
+        ">": order > 0,
+        "<=": order <= 0,
+        ">=": order >= 0,
+    }[operator]
+
+
+def distinct(value: SetValue) -> SetValue:
+    """The set without repetitions, first occurrences kept in order."""
+    if len(value) < 2:
+        return value
+    _, first = np.unique(value.rows, axis=0, return_index=True)
+    return SetValue(value.columns, value.rows[np.sort(first)])
+
+
+def keep(value: SetValue, other: SetValue, inside: bool) -> SetValue:
+    """Tuples of a set that are (or aren't) in another one."""
+    if not len(value) or not len(other):
+        return value if not inside else SetValue(value.columns, value.rows[:0])
+    both = np.concatenate([other.rows, value.rows])
+    inverse = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+    found = np.isin(inverse[len(other) :], inverse[: len(other)])
+    return SetValue(value.columns, value.rows[found == inside])

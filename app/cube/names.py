@@ -1,0 +1,265 @@
+"""Names of an MDX text become members, levels, hierarchies and sets of the cube."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from app.cube.values import DimensionValue, HierarchyValue, LevelValue, TupleValue
+from app.domain.cube import Cube, Hierarchy, IntArray, Level
+from app.domain.errors import Mistake, UserError
+from app.mdx import Source, quote, to_text
+from app.mdx.tree import Name, Part
+
+_NEAREST = 3
+_MOST_COMPARED = 5000
+Found = TupleValue | LevelValue | HierarchyValue | DimensionValue
+
+
+def measures_hierarchy(cube: Cube) -> Hierarchy:
+    """The measures as members of a hierarchy, so that column 0 is like any other."""
+    n = len(cube.measures)
+    languages = dict.fromkeys(code for measure in cube.measures for code in measure.captions) or {"en": None}
+    level = Level("MeasuresLevel", "[Measures].[MeasuresLevel]", {"en": "Measures"})
+    return Hierarchy(
+        dimension="Measures",
+        name="Measures",
+        unique_name="[Measures]",
+        captions={"en": "Measures", "es": "Medidas"},
+        levels=(level,),
+        has_all=False,
+        default_member=0,
+        keys=tuple(measure.name for measure in cube.measures),
+        unique_names=tuple(measure.unique_name for measure in cube.measures),
+        member_captions={
+            code: tuple(measure.captions.get(code) or measure.name for measure in cube.measures)
+            for code in languages
+        },
+        parent=np.full(n, -1, dtype=np.int32),
+        depth=np.zeros(n, dtype=np.int32),
+    )
+
+
+class Column:
+    """A hierarchy as names and set functions see it: its members by name."""
+
+    def __init__(self, number: int, hierarchy: Hierarchy) -> None:
+        self.number = number
+        self.hierarchy = hierarchy
+
+    @cached_property
+    def by_name(self) -> dict[tuple[int, str], list[int]]:
+        """Members by level and lower-case caption (in the first language) or key."""
+        found: dict[tuple[int, str], list[int]] = {}
+        tree = self.hierarchy
+        captions = next(iter(tree.member_captions.values()))
+        for member, (caption, key, depth) in enumerate(
+            zip(captions, tree.keys, tree.depth.tolist(), strict=True)
+        ):
+            for text in {caption.lower(), key.lower()}:
+                found.setdefault((depth, text), []).append(member)
+        return found
+
+    @cached_property
+    def by_unique_name(self) -> dict[str, int]:
+        return {name.lower(): member for member, name in enumerate(self.hierarchy.unique_names)}
+
+    @cached_property
+    def at_level(self) -> tuple[IntArray, ...]:
+        """Members of each level, in order."""
+        depth = self.hierarchy.depth
+        return tuple(
+            np.flatnonzero(depth == level).astype(np.int32) for level in range(len(self.hierarchy.levels))
+        )
+
+    def named(self, part: Part, levels: Iterable[int]) -> list[int]:
+        """Members at some levels that a part of a name fits."""
+        found: dict[int, None] = {}
+        for level in levels:
+            if part.keys is not None:
+                path = "".join(f"&{quote(key)}" for key in part.keys)
+                name = f"{self.hierarchy.levels[level].unique_name}.{path}".lower()
+                member = self.by_unique_name.get(name)
+                if member is not None:
+                    found[member] = None
+                if len(part.keys) > 1 or member is not None:
+                    continue
+            for member in self.by_name.get((level, part.text.lower()), ()):
+                if part.keys is None or self.hierarchy.keys[member].lower() == part.text.lower():
+                    found[member] = None
+        return list(found)
+
+
+class Names:
+    """Resolves names in one cube; calculated members are known by their unique name."""
+
+    def __init__(self, cube: Cube, columns: tuple[Column, ...] | None = None) -> None:
+        self.cube = cube
+        trees = (measures_hierarchy(cube), *cube.hierarchies)
+        self.columns = columns or tuple(Column(number, tree) for number, tree in enumerate(trees))
+        self.calculated: dict[tuple[int, str], int] = {}
+
+    def fresh(self) -> Names:
+        """The same names without calculated members."""
+        return Names(self.cube, self.columns)
+
+    def resolve(self, name: Name, source: Source) -> Found:
+        """What a name means.
+
+        Raises
+        ------
+        UserError
+            When it means nothing here (with the nearest names), or several things.
+        """
+        parts = name.parts
+        failure: Mistake | None = None
+        for columns, used in self._hierarchies(parts):
+            if len(columns) > 1:
+                if used == len(parts):
+                    return DimensionValue(parts[0].text, columns)
+                continue
+            found = self._within(self.columns[columns[0]], parts[used:], name, source)
+            if not isinstance(found, Mistake):
+                return found
+            failure = failure or found
+        if failure is not None:
+            raise UserError(failure)
+        return self._anywhere(name, source)
+
+    def _hierarchies(self, parts: tuple[Part, ...]) -> list[tuple[tuple[int, ...], int]]:
+        """Hierarchies that the first parts may name, and how many parts that takes; likeliest first."""
+        first = parts[0].text.lower()
+        if parts[0].keys is not None:
+            return []
+        found: list[tuple[tuple[int, ...], int]] = []
+        of_dimension = tuple(
+            column.number for column in self.columns if column.hierarchy.dimension.lower() == first
+        )
+        for column in self.columns:
+            tree = column.hierarchy
+            if tree.unique_name[1:-1].replace("]]", "]").lower() == first:
+                found.append(((column.number,), 1))
+        if not found and len(of_dimension) == 1:
+            found.append((of_dimension, 1))
+        if len(parts) > 1 and parts[1].keys is None:
+            second = parts[1].text.lower()
+            found.extend(
+                ((number,), 2)
+                for number in of_dimension
+                if self.columns[number].hierarchy.name.lower() == second
+            )
+        if not found and of_dimension:
+            found.append((of_dimension, 1))
+        return found
+
+    def _within(self, column: Column, parts: tuple[Part, ...], name: Name, source: Source) -> Found | Mistake:
+        tree = column.hierarchy
+        if not parts:
+            return HierarchyValue(column.number)
+        levels: Iterable[int] = range(len(tree.levels))
+        rest = parts
+        level = self._level(column, parts[0])
+        if level is not None:
+            if len(parts) == 1:
+                return LevelValue(column.number, level)
+            levels, rest = (level,), parts[1:]
+        if rest[-1].keys is None:
+            calculated = self.calculated.get((column.number, rest[-1].text.lower()))
+            if calculated is not None:
+                return TupleValue((column.number,), (calculated,))
+        found: list[int] = []
+        if level is None and len(rest) >= 1 and tree.has_all and rest[0].text.lower() == "all":
+            found = [0]
+        elif level is None:
+            # A name straight after the hierarchy is of the top, unless only deeper members bear it.
+            found = column.named(rest[0], (0,)) or (
+                column.named(rest[0], (1,)) if tree.has_all and len(tree.levels) > 1 else []
+            )
+        found = found or column.named(rest[0], levels)
+        for step, part in enumerate(rest[1:], 1):
+            beneath = [child for member in found for child in tree.child_lists[member].tolist()]
+            depths = set(tree.depth[beneath].tolist())
+            fitting = [member for member in column.named(part, sorted(depths)) if member in set(beneath)]
+            if not fitting and found:
+                shown = ".".join(to_text(Name((p,))) for p in rest[: step + 1])
+                near = self._nearest(part.text, column, beneath)
+                return source.mistake(name.at, f"{tree.unique_name} has no member {shown}.", near)
+            found = fitting
+        if len(found) == 1:
+            return TupleValue((column.number,), (found[0],))
+        written = to_text(name)
+        if found:
+            several = ", ".join(tree.unique_names[member] for member in found[:5])
+            return source.mistake(name.at, f"{written} is ambiguous: {several}.", "Write one of these.")
+        members = [member for level in levels for member in column.at_level[level].tolist()]
+        near = self._nearest(rest[0].text, column, members)
+        return source.mistake(name.at, f"There is no {written}.", near)
+
+    @staticmethod
+    def _level(column: Column, part: Part) -> int | None:
+        if part.keys is not None:
+            return None
+        for number, level in enumerate(column.hierarchy.levels):
+            if level.name.lower() == part.text.lower():
+                return number
+        return None
+
+    def _nearest(self, text: str, column: Column, members: list[int]) -> str:
+        tree = column.hierarchy
+        captions = next(iter(tree.member_captions.values()))
+        by_name = {level.name: level.unique_name for level in tree.levels}
+        for member in members[:_MOST_COMPARED]:
+            by_name.setdefault(captions[member], tree.unique_names[member])
+            by_name.setdefault(tree.keys[member], tree.unique_names[member])
+        for number, name in self.calculated:
+            if number == column.number:
+                by_name.setdefault(name, f"{tree.unique_name}.{quote(name)}")
+        return _suggest(text, by_name)
+
+    def _anywhere(self, name: Name, source: Source) -> Found:
+        """A name that begins with no hierarchy: of a level or member, if only one bears it."""
+        parts = name.parts
+        options: list[Found] = []
+        for column in self.columns:
+            level = self._level(column, parts[0])
+            calculated = self.calculated.get((column.number, parts[0].text.lower()))
+            if (
+                level is not None
+                or calculated is not None
+                or column.named(parts[0], range(len(column.hierarchy.levels)))
+            ):
+                found = self._within(column, parts, name, source)
+                if isinstance(found, Mistake):
+                    raise UserError(found)
+                options.append(found)
+        if len(options) == 1:
+            return options[0]
+        if options:
+            where = ", ".join(
+                self.columns[
+                    option.column
+                    if not isinstance(option, (TupleValue, DimensionValue))
+                    else option.columns[0]
+                ].hierarchy.unique_name
+                for option in options
+            )
+            cause = f"{to_text(name)} is ambiguous: it is in {where}."
+            raise UserError(source.mistake(name.at, cause, "Write the hierarchy before it."))
+        known = {column.hierarchy.name: column.hierarchy.unique_name for column in self.columns}
+        known.update({measure.name: measure.unique_name for measure in self.cube.measures})
+        for column in self.columns:
+            captions = next(iter(column.hierarchy.member_captions.values()))
+            for caption, unique in zip(captions, column.hierarchy.unique_names, strict=True):
+                if len(known) < _MOST_COMPARED:
+                    known.setdefault(caption, unique)
+        cause = f"The cube {self.cube.name} has nothing called {to_text(name)}."
+        raise UserError(source.mistake(name.at, cause, _suggest(parts[0].text, known)))
+
+
+def _suggest(text: str, names: dict[str, str]) -> str:
+    lowered = {name.lower(): unique for name, unique in names.items()}
+    near = difflib.get_close_matches(text.lower(), list(lowered), _NEAREST, 0.5)
+    return f"Nearest: {', '.join(dict.fromkeys(lowered[name] for name in near))}." if near else ""

@@ -1,0 +1,281 @@
+"""A cube server over facts in memory: MDX in, cellsets and profiles out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The modules of MDX functions register what they define.
+from app.cube import member_functions, set_functions, value_functions
+from app.cube.calculated import Calculations
+from app.cube.cells import closure, relations_of, solve
+from app.cube.cuboids import Cuboids
+from app.cube.evaluate import Context, Evaluator
+from app.cube.facts import Facts
+from app.cube.names import Names
+from app.cube.port import Group, Profiles
+from app.cube.profiles import Profiler
+from app.cube.values import SetValue, TupleValue
+from app.domain.cellset import Axis, AxisMember, CalculatedMember, CellSet, FloatArray
+from app.domain.cube import Cube, IntArray
+from app.domain.errors import UserError
+from app.domain.publication import CubeDefinition
+from app.mdx import Query, Source, parse_expression, quote, to_text
+from app.mdx.tree import AxisDefinition, MemberDefinition, Name, SubSelect
+
+__all__ = ["MAX_ANSWER", "Server", "member_functions", "set_functions", "value_functions"]
+
+#: Cells on the axes of one answer.
+MAX_ANSWER = 2_000_000
+
+
+class Server:
+    """See `app.cube.port.CubeServer`."""
+
+    def __init__(
+        self,
+        definition: CubeDefinition,
+        cube: Cube,
+        facts: Facts,
+        cuboids: Cuboids,
+        digest: str,
+        closer: Callable[[], None],
+    ) -> None:
+        self._definition = definition
+        self._cube = cube
+        self._facts = facts
+        self._cuboids = cuboids
+        self._digest = digest
+        self._closer = closer
+        self._profiler = Profiler(cube, facts, cuboids)
+        self._names = Names(cube)
+        self._shown: dict[tuple[int, int], AxisMember] = {}
+        # A wrong formula of the cube is told at once, not by the first query.
+        self._calculations(Evaluator(self._names.fresh())).finish()
+
+    # CubeServer
+
+    def discover(self) -> Cube:
+        return self._cube
+
+    def fingerprint(self) -> str:
+        return self._digest
+
+    def close(self) -> None:
+        self._closer()
+
+    def measure(self, coords: IntArray, groups: Sequence[Group] = (), top: int = 3) -> Profiles:
+        if top < 2:
+            raise ValueError("profiles hold at least the two largest contributions")
+        return self._profiler.measure(np.asarray(coords, dtype=np.int32), groups, top)
+
+    def members(self, set_text: str) -> tuple[AxisMember, ...]:
+        ev = Evaluator(self._names.fresh())
+        calculations = self._calculations(ev)
+        calculations.finish()
+        source = Source(set_text)
+        members = ev.to_set(parse_expression(set_text), self._base(source))
+        if len(members.columns) != 1:
+            raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
+        return tuple(self._show(ev, members.columns[0], row[0]) for row in members.rows.tolist())
+
+    def execute(self, query: Query) -> CellSet:
+        source = query.source
+        self._check_cube(query.cube, source)
+        ev = Evaluator(self._names.fresh())
+        calculations = self._calculations(ev)
+        for definition in query.definitions:
+            if isinstance(definition, MemberDefinition):
+                calculations.add_query(definition, source)
+            elif len(definition.name.parts) != 1:
+                raise UserError(source.mistake(definition.at, "The name of a set has one part."))
+            else:
+                ev.sets[definition.name.parts[0].text.lower()] = (definition.formula, source)
+        base = self._base(source)
+        ev.base = base
+        slicer = self._slicer(query, ev, calculations, base)
+        calculated = calculations.finish()
+        ev.base = Context(source, {**base.known, **dict(zip(slicer.columns, slicer.numbers, strict=True))})
+        sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
+        self._check_axes(query.axes, sets, slicer, source)
+        coords = self._coordinates(sets, ev.base, query.axes, source)
+        solved = solve(ev, coords, self)
+        values = solved.values[solved.requested]
+        kept = self._keep(query.axes, sets, values)
+        shape = [len(part) for part in sets][::-1]
+        index = np.arange(len(coords), dtype=np.int64).reshape(shape)
+        for number, rows in enumerate(kept):
+            sets[number] = SetValue(sets[number].columns, sets[number].rows[rows])
+            index = np.take(index, rows, axis=len(sets) - 1 - number)
+        cells = solved.requested[index.ravel()]
+        rows = closure(solved, cells)
+        linear, nonlinear = relations_of(solved, rows)
+        return CellSet(
+            self._cube,
+            tuple(
+                Axis(
+                    tuple(
+                        tuple(self._show(ev, c, m) for c, m in zip(part.columns, row, strict=True))
+                        for row in part.rows.tolist()
+                    )
+                )
+                for part in sets
+            ),
+            self._sliced(ev, sets, slicer),
+            calculated,
+            solved.coords[rows].astype(np.int32),
+            len(cells),
+            solved.values[rows],
+            linear,
+            nonlinear,
+        )
+
+    # app.cube.cells.CellSource
+
+    def values(self, coords: IntArray) -> FloatArray:
+        return self._cuboids.values(coords)
+
+    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
+        return self._profiler.recompute(measure, coords, groups)
+
+    def decimals(self, measure: int) -> int | None:
+        if not self._cube.measures[measure].additive:
+            return None
+        return self._facts.measures[measure].scale.decimals
+
+    # Parts of a query
+
+    def _calculations(self, ev: Evaluator) -> Calculations:
+        calculations = Calculations(ev, self._cube)
+        for definition in self._definition.calculated:
+            calculations.add_cube(definition)
+        return calculations
+
+    def _check_cube(self, cube: Name | SubSelect, source: Source) -> None:
+        if isinstance(cube, SubSelect):
+            raise UserError(source.mistake(cube.at, "Sub-selects aren't supported.", "Use WHERE."))
+        written = ".".join(part.text for part in cube.parts)
+        if written.lower() != self._cube.name.lower():
+            cause = f"This is cube {self._cube.name}, but the query is FROM {to_text(cube)}."
+            raise UserError(source.mistake(cube.at, cause))
+
+    def _base(self, source: Source) -> Context:
+        members = {column.number: column.hierarchy.default_member for column in self._names.columns}
+        return Context(source, members)
+
+    def _axis(self, axis: AxisDefinition, ev: Evaluator, ctx: Context) -> SetValue:
+        members = ev.to_set(axis.set, ctx)
+        # A tuple without a member somewhere is no position.
+        return SetValue(members.columns, members.rows[(members.rows >= 0).all(axis=1)])
+
+    def _slicer(self, query: Query, ev: Evaluator, calculations: Calculations, base: Context) -> TupleValue:
+        """The slicer as one tuple; a set of several becomes a group for each hierarchy."""
+        if query.slicer is None:
+            return TupleValue((), ())
+        value = ev.evaluate(query.slicer, base)
+        if isinstance(value, TupleValue):
+            if value.is_nothing:
+                raise ev.error(base, query.slicer.at, "The slicer names a member that isn't there.")
+            return value
+        members = ev.to_set(query.slicer, base)
+        if not len(members):
+            raise ev.error(base, query.slicer.at, "The slicer is an empty set.")
+        parts = [np.unique(members.rows[:, place]) for place in range(len(members.columns))]
+        distinct = len(np.unique(members.rows, axis=0))
+        if distinct != int(np.prod([len(part) for part in parts])):
+            cause = "The slicer's set isn't every combination of its members."
+            raise ev.error(base, query.slicer.at, cause, "Write it as a CrossJoin.")
+        numbers: list[int] = []
+        for column, part in zip(members.columns, parts, strict=True):
+            if len(part) == 1:
+                numbers.append(int(part[0]))
+                continue
+            names = [self._unique_name(ev, column, number) for number in part.tolist()]
+            group = calculations.add_group(column, names, query.source)
+            numbers.append(group.numbers[0])
+        return TupleValue(members.columns, tuple(numbers))
+
+    def _check_axes(
+        self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], slicer: TupleValue, source: Source
+    ) -> None:
+        used = dict.fromkeys(slicer.columns, "the slicer")
+        for axis, members in zip(axes, sets, strict=True):
+            for column in members.columns:
+                if column in used:
+                    name = self._names.columns[column].hierarchy.unique_name
+                    cause = f"{name} is on this axis and on {used[column]}."
+                    raise UserError(source.mistake(axis.at, cause, "Take it off one of them."))
+                used[column] = f"axis {axis.ordinal}"
+
+    def _coordinates(
+        self, sets: Sequence[SetValue], base: Context, axes: Sequence[AxisDefinition], source: Source
+    ) -> IntArray:
+        """Cells of the axes, the first axis varying fastest."""
+        n = 1
+        for members in sets:
+            n *= len(members)
+        if n > MAX_ANSWER:
+            cause = f"The axes span {n:,} cells; the limit is {MAX_ANSWER:,}."
+            raise UserError(source.mistake(axes[0].at, cause, "Take fewer members, or split the query."))
+        coords = np.empty((n, len(self._names.columns)), dtype=np.int32)
+        coords[:] = [base.current(column.number) for column in self._names.columns]
+        repeat = 1
+        for members in sets:
+            if n:
+                rows = np.tile(np.repeat(members.rows, repeat, axis=0), (n // (repeat * len(members)), 1))
+                coords[:, list(members.columns)] = rows
+            repeat *= len(members)
+        return coords
+
+    def _keep(
+        self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], values: FloatArray
+    ) -> list[NDArray[np.intp]]:
+        """Positions of each axis that stay: with NON EMPTY, those of which some cell has facts."""
+        filled = ~np.isnan(values).reshape([len(members) for members in sets][::-1])
+        kept: list[NDArray[np.intp]] = []
+        for number, (axis, members) in enumerate(zip(axes, sets, strict=True)):
+            here = len(sets) - 1 - number
+            others = tuple(place for place in range(len(sets)) if place != here)
+            stays = filled.any(axis=others) if axis.non_empty else np.ones(len(members), dtype=bool)
+            kept.append(np.flatnonzero(stays))
+        return kept
+
+    # Members as shown
+
+    def _unique_name(self, ev: Evaluator, column: int, number: int) -> str:
+        tree = self._names.columns[column].hierarchy
+        if number < tree.size:
+            return tree.unique_names[number]
+        return f"{tree.unique_name}.{quote(ev.definitions[column, number].member.name)}"
+
+    def _show(self, ev: Evaluator, column: int, number: int) -> AxisMember:
+        tree = self._names.columns[column].hierarchy
+        if number >= tree.size:
+            member: CalculatedMember = ev.definitions[column, number].member
+            name = self._unique_name(ev, column, number)
+            return AxisMember(tree.unique_name, name, member.captions, tree.levels[0].unique_name, 0, None)
+        shown = self._shown.get((column, number))
+        if shown is None:
+            above = int(tree.parent[number])
+            depth = int(tree.depth[number])
+            shown = self._shown[column, number] = AxisMember(
+                tree.unique_name,
+                tree.unique_names[number],
+                {language: captions[number] for language, captions in tree.member_captions.items()},
+                tree.levels[depth].unique_name,
+                depth,
+                tree.unique_names[above] if above >= 0 else None,
+            )
+        return shown
+
+    def _sliced(self, ev: Evaluator, sets: Sequence[SetValue], slicer: TupleValue) -> tuple[AxisMember, ...]:
+        """What all cells have in common: the slicer, and the members that stand for not being told."""
+        on_axes = {column for members in sets for column in members.columns}
+        chosen = dict(zip(slicer.columns, slicer.numbers, strict=True))
+        for column in self._names.columns:
+            untold = column.number not in on_axes and column.number not in chosen
+            if untold and not column.hierarchy.has_all:
+                chosen[column.number] = column.hierarchy.default_member
+        return tuple(self._show(ev, column, number) for column, number in sorted(chosen.items()))

@@ -1,0 +1,377 @@
+"""MDX functions that give sets."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cube.evaluate import MAX_TUPLES, Context, Evaluator, distinct, function, keep
+from app.cube.member_functions import children, siblings
+from app.cube.names import Column
+from app.cube.values import LevelValue, SetValue, TupleValue, Value
+from app.domain.formula import Linear
+from app.mdx.tree import Call, Expression
+
+_DESCENDANTS = (
+    "SELF",
+    "AFTER",
+    "BEFORE",
+    "SELF_AND_AFTER",
+    "SELF_AND_BEFORE",
+    "SELF_BEFORE_AFTER",
+    "BEFORE_AND_AFTER",
+    "LEAVES",
+)
+
+
+def _column_set(column: Column, members: list[int]) -> SetValue:
+    return SetValue.of((column.number,), [(member,) for member in members])
+
+
+@function("MEMBERS", "ALLMEMBERS")
+def _members(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    (target,) = ev.arguments(call, 1, 1, ctx)
+    value = ev.evaluate(ev.given(target, ctx), ctx)
+    column = ev.columns[ev.to_column(target, ctx)]
+    if isinstance(value, (TupleValue, SetValue)):
+        raise ev.error(ctx, call.at, "Members is of a level or hierarchy.", "Use Children, or Descendants.")
+    if isinstance(value, LevelValue):
+        members = column.at_level[value.level]
+    else:
+        members = np.arange(column.hierarchy.size, dtype=np.int32)
+    found = SetValue((column.number,), members[:, None])
+    if call.function.upper() == "MEMBERS":
+        return found
+    return _with_calculated(ev, found, [column.number])
+
+
+def _with_calculated(ev: Evaluator, value: SetValue, columns: list[int]) -> SetValue:
+    extra = [(number,) for column, number in ev.definitions if column in columns]
+    if len(value.columns) != 1 or not extra:
+        return value
+    return distinct(SetValue(value.columns, np.concatenate([value.rows, np.array(extra, dtype=np.int32)])))
+
+
+@function("ADDCALCULATEDMEMBERS")
+def _add_calculated(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    value = ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    return _with_calculated(ev, value, list(value.columns))
+
+
+@function("CHILDREN")
+def _children(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    member = ev.to_member(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    column = ev.columns[member.columns[0]]
+    return _column_set(column, children(column, member.numbers[0]))
+
+
+@function("SIBLINGS")
+def _siblings(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    member = ev.to_member(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    column = ev.columns[member.columns[0]]
+    return _column_set(column, siblings(column, member.numbers[0]))
+
+
+@function("ASCENDANTS")
+def _ascendants(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    member = ev.to_member(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    column = ev.columns[member.columns[0]]
+    found: list[int] = []
+    number = member.numbers[0]
+    while 0 <= number < column.hierarchy.size:
+        found.append(number)
+        number = int(column.hierarchy.parent[number])
+    return _column_set(column, found)
+
+
+@function("DESCENDANTS")
+def _descendants(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, where, word = ev.arguments(call, 1, 3, ctx)
+    if word is None and ev.is_flag(where, ("LEAVES",)):
+        where, word = None, where
+    flag = ev.flag(word, _DESCENDANTS, ctx)
+    members = ev.to_set(target, ctx)
+    if len(members.columns) > 1:
+        raise ev.error(ctx, ev.given(target, ctx).at, "Descendants are of members of one hierarchy.")
+    if not len(members):
+        return members
+    column = ev.columns[members.columns[0]]
+    value = None if where is None else ev.evaluate(where, ctx)
+    if isinstance(value, LevelValue) and value.column != column.number:
+        raise ev.error(ctx, call.at, "The level is of another hierarchy than the member.")
+    found: list[int] = []
+    for member in members.rows[:, 0].tolist():
+        if member >= column.hierarchy.size:
+            continue
+        if isinstance(value, LevelValue):
+            level: int | None = value.level
+        else:
+            level = None if where is None else int(column.hierarchy.depth[member]) + ev.to_integer(where, ctx)
+        found.extend(_branch(column, member, level, flag))
+        if len(found) > MAX_TUPLES:
+            raise ev.error(ctx, call.at, f"The set has more than {MAX_TUPLES:,} tuples.")
+    return _column_set(column, found)
+
+
+def _branch(column: Column, member: int, level: int | None, flag: str) -> list[int]:
+    tree = column.hierarchy
+    branch = np.arange(member, tree.last_descendant[member] + 1)
+    depth = tree.depth[branch]
+    if flag == "LEAVES":
+        is_leaf = np.array([len(tree.child_lists[number]) == 0 for number in branch])
+        chosen = is_leaf if level is None else is_leaf & (depth <= level)
+    elif level is None:
+        level = int(tree.depth[member])
+        chosen = (
+            depth >= level
+            if flag in ("", "SELF_AND_AFTER", "SELF_BEFORE_AFTER")
+            else _near(depth, level, flag)
+        )
+    else:
+        chosen = _near(depth, level, flag or "SELF")
+    found: list[int] = branch[chosen].tolist()
+    return found
+
+
+def _near(depth: NDArray[np.int32], level: int, flag: str) -> NDArray[np.bool_]:
+    chosen = np.zeros(len(depth), dtype=bool)
+    if "SELF" in flag:
+        chosen |= depth == level
+    if "BEFORE" in flag:
+        chosen |= depth < level
+    if "AFTER" in flag:
+        chosen |= depth > level
+    return chosen
+
+
+@function("CROSSJOIN", "NONEMPTYCROSSJOIN")
+def _crossjoin(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    nodes = [node for node in (call.target, *(call.arguments or ())) if node is not None]
+    if len(nodes) < 2:
+        raise ev.error(ctx, call.at, f"{call.function} takes at least two sets.")
+    if call.function.upper() == "NONEMPTYCROSSJOIN":
+        raise ev.error(ctx, call.at, "NonEmptyCrossJoin isn't supported.", "Write NON EMPTY CrossJoin(…).")
+    return ev.cross([ev.to_set(node, ctx) for node in nodes], call.at, ctx)
+
+
+def _all_flag(ev: Evaluator, nodes: list[Expression], ctx: Context) -> tuple[list[Expression], bool]:
+    if nodes and ev.is_flag(nodes[-1], ("ALL",)):
+        return nodes[:-1], True
+    return nodes, False
+
+
+@function("UNION")
+def _union(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    nodes, everything = _all_flag(ev, [node for node in call.arguments or () if node is not None], ctx)
+    if len(nodes) < 2:
+        raise ev.error(ctx, call.at, "Union takes at least two sets.")
+    joined = ev.join([ev.to_set(node, ctx) for node in nodes], [node.at for node in nodes], ctx)
+    return joined if everything else distinct(joined)
+
+
+@function("EXCEPT", "INTERSECT")
+def _except(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    nodes, everything = _all_flag(ev, [node for node in call.arguments or () if node is not None], ctx)
+    if len(nodes) != 2:
+        raise ev.error(ctx, call.at, f"{call.function} takes two sets.")
+    left, right = (ev.to_set(node, ctx) for node in nodes)
+    ev.join([left, right], [node.at for node in nodes], ctx)
+    left = left if everything else distinct(left)
+    return keep(left, right, call.function.upper() == "INTERSECT")
+
+
+@function("DISTINCT")
+def _distinct(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    return distinct(ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx))
+
+
+@function("HEAD", "TAIL")
+def _head(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, count = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    n = max(0, 1 if count is None else ev.to_integer(count, ctx))
+    rows = members.rows[:n] if call.function.upper() == "HEAD" else members.rows[max(0, len(members) - n) :]
+    return SetValue(members.columns, rows)
+
+
+@function("SUBSET")
+def _subset(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, start, count = ev.arguments(call, 2, 3, ctx)
+    members = ev.to_set(target, ctx)
+    first = max(0, ev.to_integer(start, ctx))
+    n = len(members) if count is None else max(0, ev.to_integer(count, ctx))
+    return SetValue(members.columns, members.rows[first : first + n])
+
+
+@function("HIERARCHIZE")
+def _hierarchize(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, word = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    post = ev.flag(word, ("POST", "PRE"), ctx) == "POST"
+    keys: list[NDArray[np.int32]] = []
+    for position, number in enumerate(members.columns):
+        tree = ev.columns[number].hierarchy
+        numbers = members.rows[:, position]
+        if post:
+            own = np.minimum(numbers, tree.size - 1)
+            last = np.where(numbers < tree.size, tree.last_descendant[own], numbers)
+            keys.extend((last, np.where(numbers < tree.size, -tree.depth[own], 0)))
+        else:
+            keys.append(numbers)
+    return SetValue(members.columns, members.rows[np.lexsort(keys[::-1])]) if keys else members
+
+
+@function("GENERATE")
+def _generate(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, what, word = ev.arguments(call, 2, 3, ctx)
+    everything = ev.flag(word, ("ALL",), ctx) == "ALL"
+    node = ev.given(what, ctx)
+    parts = [ev.to_set(node, ctx.at(position)) for position in ev.to_set(target, ctx).tuples()]
+    joined = ev.join(parts, [node.at] * len(parts), ctx)
+    return joined if everything else distinct(joined)
+
+
+@function("EXTRACT")
+def _extract(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    nodes = list(call.arguments or ())
+    if len(nodes) < 2:
+        raise ev.error(ctx, call.at, "Extract takes a set and the hierarchies wanted.")
+    members = ev.to_set(nodes[0], ctx)
+    wanted = [ev.to_column(node, ctx) for node in nodes[1:]]
+    for column, node in zip(wanted, nodes[1:], strict=True):
+        if column not in members.columns:
+            raise ev.error(ctx, ev.given(node, ctx).at, "The set isn't of this hierarchy.")
+    rows = members.rows[:, [members.columns.index(column) for column in wanted]]
+    return distinct(SetValue(tuple(wanted), rows))
+
+
+@function("FILTER")
+def _filter(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, condition = ev.arguments(call, 2, 2, ctx)
+    members = ev.to_set(target, ctx)
+    chosen: list[bool] = []
+    for position in members.tuples():
+        truth = ev.to_truth(condition, ctx.at(position))
+        if not isinstance(truth, bool):
+            raise _on_values(ev, call, ctx)
+        chosen.append(truth)
+    return SetValue(members.columns, members.rows[np.array(chosen, dtype=bool)])
+
+
+@function("ORDER")
+def _order(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, key, word = ev.arguments(call, 2, 3, ctx)
+    flag = ev.flag(word, ("ASC", "DESC", "BASC", "BDESC"), ctx) or "ASC"
+    members = ev.to_set(target, ctx)
+    node = ev.given(key, ctx)
+    ranked: list[tuple[Any, int]] = []
+    for place, position in enumerate(members.tuples()):
+        value = ev.evaluate(node, ctx.at(position))
+        if isinstance(value, Linear) and value.is_constant:
+            ranked.append((float(value.constant or 0), place))
+        elif isinstance(value, str):
+            ranked.append((value, place))
+        else:
+            raise _on_values(ev, call, ctx)
+    texts = {isinstance(value, str) for value, _ in ranked}
+    if len(texts) > 1:
+        raise ev.error(ctx, node.at, "Some of the values to order by are texts, others numbers.")
+    down = flag.endswith("DESC")
+    places = [place for _, place in sorted(ranked, key=itemgetter(0), reverse=down)]
+    if flag.startswith("B") or len(members.columns) != 1:
+        return SetValue(members.columns, members.rows[places])
+    return _column_set(ev.columns[members.columns[0]], _keeping_parents(ev, members, places))
+
+
+def _keeping_parents(ev: Evaluator, members: SetValue, places: list[int]) -> list[int]:
+    """Members ordered among siblings, each right after its parent if that is in the set."""
+    tree = ev.columns[members.columns[0]].hierarchy
+    numbers: list[int] = members.rows[places, 0].tolist()
+    present = set(numbers)
+    beneath: dict[int, list[int]] = {}
+    for number in numbers:
+        above = int(tree.parent[number]) if number < tree.size else -1
+        while above >= 0 and above not in present:
+            above = int(tree.parent[above])
+        beneath.setdefault(above, []).append(number)
+    found: list[int] = []
+    stack = beneath.pop(-1, [])[::-1]
+    while stack:
+        number = stack.pop()
+        found.append(number)
+        stack.extend(beneath.pop(number, [])[::-1])
+    return found
+
+
+@function("TOPCOUNT", "BOTTOMCOUNT", "TOPPERCENT", "BOTTOMPERCENT", "TOPSUM", "BOTTOMSUM", "NONEMPTY")
+def _by_values(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    raise _on_values(ev, call, ctx)
+
+
+def _on_values(ev: Evaluator, call: Call, ctx: Context) -> Exception:
+    cause = f"{call.function} chooses or orders members by the values of cells, which may be confidential."
+    return ev.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
+
+
+@function("DRILLDOWNLEVEL")
+def _drill_down_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, where = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    if len(members.columns) != 1:
+        raise ev.error(ctx, call.at, "DrilldownLevel takes a set of one hierarchy.")
+    column = ev.columns[members.columns[0]]
+    numbers = members.rows[:, 0].tolist()
+    depth = column.hierarchy.depth
+    own = [number for number in numbers if number < column.hierarchy.size]
+    level = (
+        ev.to_level(where, ctx).level if where is not None else max((int(depth[n]) for n in own), default=0)
+    )
+    found: list[int] = []
+    for number in numbers:
+        found.append(number)
+        if number < column.hierarchy.size and depth[number] == level:
+            found.extend(children(column, number))
+    return _column_set(column, found)
+
+
+@function("DRILLDOWNMEMBER", "TOGGLEDRILLSTATE", "DRILLUPMEMBER")
+def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, which = ev.arguments(call, 2, 2, ctx)
+    members, chosen = ev.to_set(target, ctx), ev.to_set(which, ctx)
+    if len(members.columns) != 1 or chosen.columns not in ((), members.columns):
+        raise ev.error(ctx, call.at, f"{call.function} takes two sets of one hierarchy.")
+    column = ev.columns[members.columns[0]]
+    tree = column.hierarchy
+    opened = set(chosen.rows[:, 0].tolist()) if len(chosen) else set()
+    name = call.function.upper()
+    numbers = members.rows[:, 0].tolist()
+    found: list[int] = []
+    index = 0
+    while index < len(numbers):
+        number = numbers[index]
+        found.append(number)
+        index += 1
+        if number not in opened or number >= tree.size:
+            continue
+        is_open = index < len(numbers) and numbers[index] in children(column, number)
+        if is_open and name != "DRILLDOWNMEMBER":
+            while index < len(numbers) and number < numbers[index] <= tree.last_descendant[number]:
+                index += 1
+        elif not is_open and name != "DRILLUPMEMBER":
+            found.extend(children(column, number))
+    return _column_set(column, found)
+
+
+@function("DRILLUPLEVEL")
+def _drill_up_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, where = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    if len(members.columns) != 1:
+        raise ev.error(ctx, call.at, "DrillupLevel takes a set of one hierarchy.")
+    column = ev.columns[members.columns[0]]
+    depths = column.hierarchy.depth[members.rows[:, 0]]
+    level = ev.to_level(where, ctx).level if where is not None else int(depths.max(initial=1)) - 1
+    return SetValue(members.columns, members.rows[depths <= level])

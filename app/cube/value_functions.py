@@ -1,0 +1,220 @@
+"""MDX functions that give values: sums and other statistics of cells, texts, truths."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from app.cube.evaluate import Context, Evaluator, function
+from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value
+from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, add, constant
+from app.mdx.tree import Call, Expression
+
+
+def _over(ev: Evaluator, members: SetValue, expression: Expression | None, ctx: Context) -> list[Formula]:
+    """The expression (or the cell itself) at each position of a set."""
+    if expression is None:
+        return [Linear(None, {ctx.reference(position): Fraction(1)}) for position in members.tuples()]
+    return [ev.to_formula(expression, ctx.at(position)) for position in members.tuples()]
+
+
+@function("SUM")
+def _sum(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, expression = ev.arguments(call, 1, 2, ctx)
+    return add(_over(ev, ev.to_set(target, ctx), expression, ctx))
+
+
+@function("AGGREGATE")
+def _aggregate(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The measure over all positions together, by its own aggregator."""
+    target, expression = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    if not len(members):
+        return EMPTY
+    formulas = _over(ev, members, expression, ctx)
+    measures = {_measure_of(formula, ctx) for formula in formulas}
+    cube = ev.names.cube
+    if all(number < len(cube.measures) and cube.measures[number].additive for number in measures):
+        return add(formulas)
+    (measure,) = measures if len(measures) == 1 else (-1,)
+    if not 0 <= measure < len(cube.measures):
+        cause = "Aggregate of a calculated measure has no meaning of its own."
+        raise ev.error(ctx, call.at, cause, "Use Sum, or give the member a lower SOLVE_ORDER.")
+    if len(members.columns) != 1:
+        cause = f"Aggregate of {cube.measures[measure].name} works over members of one hierarchy."
+        raise ev.error(ctx, call.at, cause, "It doesn't add up, so it is taken from the facts again.")
+    column = members.columns[0]
+    references = [formula.terms for formula in formulas if isinstance(formula, Linear)]
+    elsewhere = tuple(part for part in next(iter(references[0])) if part[0] != column)
+    numbers = tuple(dict.fromkeys(members.rows[:, 0].tolist()))
+    return Recompute(cube.measures[measure].aggregator, column, numbers, elsewhere)
+
+
+def _measure_of(formula: Formula, ctx: Context) -> int:
+    if not isinstance(formula, Linear) or len(formula.terms) != 1:
+        return -2
+    (reference,) = formula.terms
+    return dict(reference).get(0, -1) if 0 in dict(reference) else ctx.current(0)
+
+
+@function("AVG", "MIN", "MAX", "MEDIAN", "STDEV", "STDDEV", "STDEVP", "STDDEVP", "VAR", "VARIANCE", "VARP")
+def _statistic(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, expression = ev.arguments(call, 1, 2, ctx)
+    formulas = _over(ev, ev.to_set(target, ctx), expression, ctx)
+    names = {"AVG": "average", "STDDEV": "stdev", "STDDEVP": "stdevp", "VARIANCE": "var"}
+    name = call.function.upper()
+    return Apply(names.get(name, name.lower()), tuple(formulas)) if formulas else EMPTY
+
+
+@function("COUNT")
+def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, word = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    flag = ev.flag(word, ("EXCLUDEEMPTY", "INCLUDEEMPTY"), ctx)
+    if flag != "EXCLUDEEMPTY":
+        return constant(len(members))
+    return Apply("nonempty-count", tuple(_over(ev, members, None, ctx))) if len(members) else constant(0)
+
+
+@function("IIF")
+def _iif(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    condition, yes, no = ev.arguments(call, 3, 3, ctx)
+    truth = ev.to_truth(condition, ctx)
+    if isinstance(truth, bool):
+        return ev.evaluate(ev.given(yes if truth else no, ctx), ctx)
+    return Apply("if", (truth, ev.to_formula(yes, ctx), ev.to_formula(no, ctx)))
+
+
+@function("ISEMPTY")
+def _is_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    formula = ev.to_formula(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    if isinstance(formula, Linear) and formula.is_constant:
+        return formula.is_empty
+    return Apply("is-empty", (formula,))
+
+
+@function("COALESCEEMPTY")
+def _coalesce(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    formulas = [ev.to_formula(node, ctx) for node in call.arguments or ()]
+    if not formulas:
+        raise ev.error(ctx, call.at, "CoalesceEmpty takes at least one value.")
+    return Apply("coalesce", tuple(formulas)) if len(formulas) > 1 else formulas[0]
+
+
+@function("ABS", "INT", "ROUND", "SQRT", "EXP", "LN", "LOG", "POWER", "SQR")
+def _mathematics(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    value, other = ev.arguments(call, 1, 2, ctx)
+    formulas = [ev.to_formula(node, ctx) for node in (value, other) if node is not None]
+    name = call.function.upper().lower()
+    if len(formulas) == 2 and name not in ("round", "power", "log"):
+        raise ev.error(ctx, call.at, f"{call.function} takes one argument.")
+    if name == "power" and len(formulas) != 2:
+        raise ev.error(ctx, call.at, "Power takes a value and an exponent.")
+    return Apply(name, tuple(formulas))
+
+
+@function("RANK")
+def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, where, value = ev.arguments(call, 2, 3, ctx)
+    position, members = ev.to_tuple(target, ctx), ev.to_set(where, ctx)
+    if value is None:
+        rows = list(map(tuple, members.rows.tolist()))
+        return constant(rows.index(position.numbers) + 1 if position.numbers in rows else 0)
+    own = ev.to_formula(value, ctx.at(position))
+    return Apply("rank", (own, *_over(ev, members, value, ctx)))
+
+
+@function("VALUE")
+def _value(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    return ev.to_formula(ev.arguments(call, 1, 1, ctx)[0], ctx)
+
+
+@function("NAME", "CAPTION", "MEMBER_CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBER_KEY")
+def _text(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    (target,) = ev.arguments(call, 1, 1, ctx)
+    value = ev.evaluate(ev.given(target, ctx), ctx)
+    name = call.function.upper().replace("UNIQUENAME", "UNIQUE_NAME").replace("MEMBER_", "")
+    if isinstance(value, LevelValue):
+        level = ev.columns[value.column].hierarchy.levels[value.level]
+        return level.unique_name if name == "UNIQUE_NAME" else level.name
+    if isinstance(value, HierarchyValue) and name in ("NAME", "UNIQUE_NAME"):
+        tree = ev.columns[value.column].hierarchy
+        return tree.unique_name if name == "UNIQUE_NAME" else tree.name
+    return property_of(ev, ev.to_member(target, ctx), name) or ""
+
+
+def property_of(ev: Evaluator, member: TupleValue, name: str) -> str | None:
+    """A property of a member by its name in capitals, None if there is no such property."""
+    tree = ev.columns[member.columns[0]].hierarchy
+    number = member.numbers[0]
+    if number < 0:
+        return ""
+    if number >= tree.size:
+        calculated = ev.definitions[member.columns[0], number].member
+        return f"{tree.unique_name}.[{calculated.name}]" if name == "UNIQUE_NAME" else calculated.name
+    if name == "UNIQUE_NAME":
+        return tree.unique_names[number]
+    if name == "KEY":
+        return tree.keys[number]
+    if name in ("NAME", "CAPTION"):
+        return next(iter(tree.member_captions.values()))[number]
+    for known, values in tree.properties.items():
+        if known.upper() == name:
+            return values[number]
+    return None
+
+
+@function("PROPERTIES")
+def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, which, _ = ev.arguments(call, 2, 3, ctx)
+    member = ev.to_member(target, ctx)
+    name = ev.to_text(which, ctx)
+    value = property_of(ev, member, name.upper().replace("MEMBER_", ""))
+    if value is None:
+        known = ", ".join(ev.columns[member.columns[0]].hierarchy.properties) or "none"
+        raise ev.error(ctx, call.at, f"There is no property {name}; there are: {known}.")
+    return value
+
+
+@function("ORDINAL")
+def _ordinal(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    return constant(ev.to_level(ev.arguments(call, 1, 1, ctx)[0], ctx).level)
+
+
+@function("ISLEAF", "ISANCESTOR", "ISSIBLING", "ISGENERATION")
+def _relation(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, other = ev.arguments(call, 1, 2, ctx)
+    member = ev.to_member(target, ctx)
+    tree = ev.columns[member.columns[0]].hierarchy
+    number = member.numbers[0]
+    if not 0 <= number < tree.size:
+        return False
+    name = call.function.upper()
+    if name == "ISLEAF":
+        return len(tree.child_lists[number]) == 0
+    if name == "ISGENERATION":
+        return int(tree.last_descendant[number] > number) == ev.to_integer(other, ctx)
+    second = ev.to_member(other, ctx)
+    if second.columns != member.columns or not 0 <= second.numbers[0] < tree.size:
+        return False
+    if name == "ISANCESTOR":
+        return bool(number < second.numbers[0] <= tree.last_descendant[number])
+    return bool(tree.parent[number] == tree.parent[second.numbers[0]])
+
+
+@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "INSTR")
+def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    first, second = ev.arguments(call, 1, 2, ctx)
+    text = ev.to_text(first, ctx)
+    match call.function.upper():
+        case "LEN":
+            return constant(len(text))
+        case "UCASE":
+            return text.upper()
+        case "LCASE":
+            return text.lower()
+        case "LEFT":
+            return text[: max(0, ev.to_integer(second, ctx))]
+        case "RIGHT":
+            return text[max(0, len(text) - ev.to_integer(second, ctx)) :]
+        case _:
+            return constant(text.lower().find(ev.to_text(second, ctx).lower()) + 1)
