@@ -6,9 +6,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from app.cube.duckdb import open_cube
 from app.db.store import Store, open_store
 from app.domain.errors import OperatorError, UserError
+from app.domain.progress import ProgressCallback
+from app.domain.publication import Publication
+from app.pipeline.check import check_publication as check
+from app.pipeline.define import load_publication
+from app.pipeline.promises import read_promises
+from app.pipeline.run import STEP_NAMES, Outcome, run
+from app.pipeline.run import export_problems as write_problems
+from app.redteam.attack import Promises
+from app.redteam.report import Promise
 
 DATABASE_VARIABLE = "CELOSIA_DATABASE_URL"
 
@@ -42,3 +53,50 @@ def publication_store(folder: Path) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+def run_publication(
+    folder: Path, step: str | None = None, progress: ProgressCallback | None = None
+) -> Outcome:
+    """Run a publication, or one step of it, as far as it isn't done yet."""
+    publication = load_publication(folder)
+    with publication_store(folder) as store:
+        steps = STEP_NAMES if step is None else (step,)
+        return run(publication, store, open_cube, steps, progress)
+
+
+def check_publication(folder: Path) -> Publication:
+    """The publication, once everything in it has been tried.
+
+    Raises
+    ------
+    UserError
+        With every mistake of all files.
+    """
+    publication = load_publication(folder)
+    check(publication, open_cube)
+    return publication
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """The live release and the figures of the last run."""
+    with publication_store(folder) as store:
+        return store.status()
+
+
+def export_problems(folder: Path, out: Path) -> tuple[Path, ...]:
+    """Write the problems of the last run into ``out``."""
+    with publication_store(folder) as store:
+        return write_problems(store, out)
+
+
+def promises(folder: Path) -> Promises:
+    """What the office knows and the red team's findings are held against."""
+    with publication_store(folder) as store:
+        return {
+            cube: {
+                (item.measure, *item.members): Promise(item.lower, item.upper, item.width)
+                for item in promised
+            }
+            for cube, promised in read_promises(store).items()
+        }

@@ -16,7 +16,7 @@ _FIGURES = (
     ("equations", "equations"),
     ("problems", "problems"),
     ("primaries", "sensitive cells"),
-    ("implied_primaries", "of which implied"),
+    ("implied_primaries", "sensitive implied cells"),
     ("secondaries", "hidden for their sake"),
     ("hidden_share", "share of cells hidden"),
     ("exposures", "exposures"),
