@@ -17,6 +17,7 @@ from app.redteam.report import Finding, Kind, Promise, Report
 from app.redteam.site import Page, Query, Site, read_catalogue
 from app.redteam.structure import Coordinates, Structure
 from app.redteam.tables import Document, TableRow, UnreadableError, read_csv, read_jsonstat
+from app.redteam.workbook import workbook_leaks
 
 #: Share of a value (and least amount) within which two numbers are the same one.
 TOLERANCE = 1e-6
@@ -105,12 +106,16 @@ class _Reading:
             meaning = self._meaning(query, structure)
             listed: Document | None = None
             for kind, address in query.downloads.items():
+                if kind == "xlsx":
+                    continue
                 document = self._document(kind, address)
                 if document is None:
                     continue
                 self._learn(query, meaning, document)
                 if kind == "csv":
                     listed = document
+            if listed is not None and "xlsx" in query.downloads:
+                self._workbook(query, meaning, query.downloads["xlsx"], listed)
             if tree is None or listed is None:
                 continue
             block = block_of(tree, query.identity, query.position)
@@ -143,6 +148,16 @@ class _Reading:
             return None
         self.notes.append(f"{address}: a format that isn't read")
         return None
+
+    def _workbook(self, query: Query, meaning: Meaning, address: str, listed: Document) -> None:
+        content = self._site.content(address)
+        if content is None:
+            return
+        try:
+            for leak in workbook_leaks(content, listed.rows):
+                self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
+        except UnreadableError as error:
+            self.notes.append(f"{address}: {error}")
 
     def _learn(self, query: Query, meaning: Meaning, document: Document) -> None:
         structure = self.cubes[query.cube].structure

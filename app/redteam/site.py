@@ -51,18 +51,29 @@ class Site:
     _links: set[str] = field(default_factory=set)
     _read: set[str] = field(default_factory=set)
 
-    def text(self, address: str) -> str | None:
-        """A document's text; None when it can't be had, which is noted."""
+    def _get(self, address: str) -> httpx.Response | None:
         self._read.add(address)
         try:
             response = self.client.get(address, follow_redirects=True)
         except httpx.HTTPError as error:
             raise OperatorError(f"The site doesn't answer: {error}.") from error
         self.documents += 1
-        kind = response.headers.get("content-type", "").partition(";")[0]
         if response.status_code != 200:
             self.notes.append(f"{address}: status {response.status_code}")
             return None
+        return response
+
+    def content(self, address: str) -> bytes | None:
+        """A document's bytes; None when it can't be had, which is noted."""
+        response = self._get(address)
+        return None if response is None else response.content
+
+    def text(self, address: str) -> str | None:
+        """A document's text; None when it can't be had, which is noted."""
+        response = self._get(address)
+        if response is None:
+            return None
+        kind = response.headers.get("content-type", "").partition(";")[0]
         if not kind.startswith(_TEXTS):
             if not kind.startswith(_DRESS):
                 self.notes.append(f"{address}: a document of a kind that isn't read ({kind or 'unnamed'})")
