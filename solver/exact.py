@@ -16,8 +16,8 @@ from solver.attack import check_pattern
 from solver.borrow import borrow
 from solver.cuts import Cut, knapsack_cuts
 from solver.errors import InternalError
-from solver.flows import UnreachableTargetError, clean_up, repair
 from solver.heuristics.clock import Clock
+from solver.incumbent import make_safe
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
 from solver.master import Master, fixable
@@ -190,12 +190,9 @@ class Search:
 
     def _repair(self, x: FloatArray) -> None:
         """Make a 0/1 point safe at little cost."""
-        try:
-            hidden = repair(self._problem, x > 0.5, None, self._upper > 0)
-        except UnreachableTargetError:
-            # Fixing has left only patterns that are no better than the incumbent.
-            return
-        self._accept(clean_up(self._problem, hidden))
+        found = make_safe(self._problem, x > 0.5, self._problem.weight, self._upper > 0, self._clock)
+        if found is not None:
+            self._accept(found)
 
     # ------------------------------------------------------------------- tree
 
@@ -377,13 +374,10 @@ class Search:
 
     def _round(self, x: FloatArray) -> None:
         """A pattern near the point: cheap where the relaxation hides, repaired, cleaned."""
-        price = self._problem.weight * (1 - x)
-        try:
-            hidden = repair(self._problem, self._problem.forced, price, self._upper > 0)
-        except UnreachableTargetError:
-            # Fixing has left only patterns that are no better than the incumbent.
-            return
-        self._accept(clean_up(self._problem, hidden))
+        problem = self._problem
+        found = make_safe(problem, problem.forced, problem.weight * (1 - x), self._upper > 0, self._clock)
+        if found is not None:
+            self._accept(found)
 
     def _accept(self, hidden: BoolArray) -> None:
         cost = self._problem.cost(hidden)

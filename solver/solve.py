@@ -13,8 +13,8 @@ from solver.audit import audit
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.exact import Search
 from solver.explain import obstacles
-from solver.flows import UnreachableTargetError, clean_up, repair
 from solver.heuristics.clock import Clock
+from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
@@ -143,15 +143,15 @@ class _Run:
         return searches
 
     def _first(self, problem: Problem, start: BoolArray | None) -> BoolArray:
-        try:
-            found = clean_up(problem, repair(problem, problem.forced))
-            if start is not None:
-                other = clean_up(problem, repair(problem, problem.local(np.asarray(start, dtype=np.bool_))))
-                found = min((other, found), key=problem.cost)
-        except UnreachableTargetError:
-            cells = _unreachable(problem)
-            raise InfeasibleError(obstacles(self._instance, cells)) from None
-        return found
+        everything = np.ones(problem.n, dtype=np.bool_)
+        begins = [problem.forced]
+        if start is not None:
+            begins.append(problem.local(np.asarray(start, dtype=np.bool_)))
+        found = [make_safe(problem, begin, problem.weight, everything, self._clock) for begin in begins]
+        safe = [pattern for pattern in found if pattern is not None]
+        if not safe:
+            raise InfeasibleError(obstacles(self._instance, _unreachable(problem)))
+        return min(safe, key=problem.cost)
 
     def _verify(self, hidden: BoolArray) -> None:
         if (hidden & (self._instance.status == Status.SHOWN)).any():
