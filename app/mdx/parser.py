@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from fractions import Fraction
 
 from app.mdx.source import MdxSyntaxError, Source
@@ -254,9 +255,13 @@ class _Parser:
         if not ends or token.text[0] != "'":
             return self.expression()
         self.index += 1
-        # The second quote of a doubled one becomes a blank, so that offsets stay those of the text.
-        inner = token.text[1:-1].replace("''", " '")
-        parser = _Parser(self.source, tokenize(self.source, token.at + 1, inner))
+        body = token.text[1:-1]
+        tokens = tokenize(self.source, token.at + 1, body.replace("''", "'"))
+        # Each doubled quote before a token moves it on by one.
+        doubled = [found.start() - count for count, found in enumerate(re.finditer("''", body))]
+        shift = [bisect_left(doubled, inner.at - token.at - 1) for inner in tokens]
+        tokens = [inner._replace(at=inner.at + more) for inner, more in zip(tokens, shift, strict=True)]
+        parser = _Parser(self.source, tokens)
         expression = parser.expression()
         parser.end()
         return expression
@@ -350,9 +355,9 @@ class _Parser:
         if token.text[0] == "&" and token.text[1] != "[":
             parts.append(Part(token.text[1:], (token.text[1:],)))
             return
-        for separator, text in _PIECE.findall(token.text):
+        for place, (separator, text) in enumerate(_PIECE.findall(token.text)):
             text = text.replace("]]", "]")
-            if separator == "&" and parts and parts[-1].keys is not None:
+            if place and separator == "&" and parts[-1].keys is not None:
                 parts[-1] = Part(parts[-1].text, (*parts[-1].keys, text))
             else:
                 parts.append(Part(text, (text,) if "&" in separator else None))
