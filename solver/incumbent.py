@@ -34,6 +34,7 @@ def make_safe(
     """
     needs = gather_needs(problem)
     cover = Cover(problem, needs, hidden)
+    _meet_for_free(cover, clock)
     columns = np.flatnonzero(allowed | cover.hidden)
     try:
         meet_needs(Mover(problem, needs, columns), cover, price, clock)
@@ -41,3 +42,15 @@ def make_safe(
         return None
     clean_up(cover, clock)
     return cover.hidden
+
+
+def _meet_for_free(cover: Cover, clock: Clock) -> None:
+    """Note which needs the pattern meets as it is; a small program, as nothing else may move."""
+    needs = cover.needs
+    mover = Mover(cover.problem, needs, np.flatnonzero(cover.hidden))
+    for need in needs.by_level.tolist():
+        if cover.unmet[need]:
+            move = mover.move(need)
+            clock.charge(mover.size)
+            if move is not None:
+                cover.add(mover.columns, move)

@@ -162,7 +162,12 @@ def reduce_instance(instance: Instance) -> Reduction:
     hi = np.where(instance.may_hide, instance.upper_bound - instance.value, 0.0)
     matrix, root, ratio, lo, hi = _merge(instance.matrix, lo, hi)
     frozen = (lo <= 0) & (hi <= 0)
+    known = [np.empty(0, dtype=np.int64)]
+    known += [np.unique(root[insider.known]) for insider in instance.insiders]
     stuck = frozen[root[cell]]
+    for k, columns in enumerate(known):
+        # What moves with a cell the attacker knows, it knows too.
+        stuck |= (attacker == k) & np.isin(root[cell], columns)
     if stuck.any():
         raise FrozenTargetError(np.unique(cell[stuck]))
     n = instance.n
@@ -179,8 +184,6 @@ def reduce_instance(instance: Instance) -> Reduction:
     swap = factor < 0
     lower, upper = np.where(swap, scaled[1], scaled[0]), np.where(swap, scaled[0], scaled[1])
     merged = _strongest(Targets(attacker, root[cell], lower, upper, scaled[2]))
-    known = [np.empty(0, dtype=np.int64)]
-    known += [np.unique(root[insider.known]) for insider in instance.insiders]
     problems = _components(matrix, root, group_weight, forced, lo, hi, known, merged)
     return Reduction(instance, problems, base)
 

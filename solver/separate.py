@@ -37,7 +37,8 @@ class Separator:
         target = np.repeat(np.arange(len(targets)), 3)
         level = levels.ravel()
         used = np.flatnonzero(level > 0)
-        order = used[np.lexsort((kind[used], level[used], targets.attacker[target[used]]))]
+        # Highest level first: a movement by a high level certifies the lower ones.
+        order = used[np.lexsort((kind[used], -level[used], targets.attacker[target[used]]))]
         self._target, self._kind, self._level = target[order], kind[order], level[order]
         # Hopes of a violated cut, from how often a requirement gave one lately.
         self._hope = np.ones(len(order))
