@@ -163,20 +163,20 @@ class _Front:
 
     async def sheet(self, request: Request, language: str, path: str) -> Response:
         site = self._site(request, language)
-        wanted, caching = _wishes(request)
+        fields, caching = _wishes(request)
         parent, _, last = path.rpartition("/")
         name, dot, extension = last.rpartition(".")
         if dot and path not in site.contents.sheets:
-            return await run_sync(self._download, request, site, parent, name, extension, wanted, caching)
-        return await run_sync(self._sheet, request, site, path, wanted, caching)
+            return await run_sync(self._download, request, site, parent, name, extension, fields, caching)
+        return await run_sync(self._sheet, request, site, path, fields, caching)
 
     def _sheet(
-        self, request: Request, site: Site, path: str, wanted: dict[str, str], caching: str
+        self, request: Request, site: Site, path: str, fields: dict[str, str], caching: str
     ) -> Response:
         entry = site.contents.sheet(path)
-        choices = site.contents.choices(entry.sheet, wanted)
+        choices = site.contents.choices(entry.sheet, _chosen(fields))
         answers = pages.answer_queries(self._reader, request.scope[RELEASE], entry, choices)
-        body = self._render(site.sheet(entry, choices, answers))
+        body = self._render(site.sheet(entry, choices, answers, fields))
         return Reply(body, HTML, tuple(served.stamp for _, served in answers), cache_control=caching)
 
     def _download(
@@ -186,7 +186,7 @@ class _Front:
         path: str,
         query_id: str,
         extension: str,
-        wanted: dict[str, str],
+        fields: dict[str, str],
         caching: str,
     ) -> Response:
         if extension not in _WRITERS:
@@ -195,7 +195,7 @@ class _Front:
         query = next((query for query in entry.sheet.queries if query.id == query_id), None)
         if query is None:
             raise RefusalError(404)
-        choices = site.contents.choices(entry.sheet, wanted)
+        choices = site.contents.choices(entry.sheet, _chosen(fields))
         choice = tuple(choice.member.unique_name for choice in choices)
         served = self._reader.answer(request.scope[RELEASE], entry.sheet.id, query.id, choice)
         media_type, write = _WRITERS[extension]
@@ -261,7 +261,7 @@ class _Front:
 
 
 def _wishes(request: Request) -> tuple[dict[str, str], str]:
-    """Choices by parameter, and for how long the answer may be kept.
+    """The fields of the query string, and for how long the answer may be kept.
 
     Raises
     ------
@@ -285,4 +285,9 @@ def _wishes(request: Request) -> tuple[dict[str, str], str]:
         if fields["release"] != request.scope[RELEASE]:
             raise RefusalError(404)
         caching = IMMUTABLE
-    return {name[2:]: value for name, value in fields.items() if name.startswith("p.")}, caching
+    return fields, caching
+
+
+def _chosen(fields: dict[str, str]) -> dict[str, str]:
+    """Choices by parameter."""
+    return {name[2:]: value for name, value in fields.items() if name.startswith("p.")}

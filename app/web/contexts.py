@@ -77,6 +77,16 @@ class Chooser:
     options: tuple[Option, ...]
 
 
+@dataclass(frozen=True)
+class Arranger:
+    """The form that sorts and pivots a table; ``kept`` are the address's other fields."""
+
+    kept: tuple[tuple[str, str], ...]
+    sorts: Chooser
+    pivots: Chooser
+    active: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """A query on a sheet's page: its table, and its chart or maps where it is shown as such."""
@@ -88,6 +98,7 @@ class Block:
     chart: Chart | None
     maps: tuple[TileMap, ...]
     downloads: tuple[Link, ...]
+    arranger: Arranger
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +107,7 @@ class SheetPage:
     frame: Frame
     entry: SheetEntry
     choosers: tuple[Chooser, ...]
+    kept: tuple[tuple[str, str], ...]
     blocks: tuple[Block, ...]
     notes: Markup
     before: SheetEntry | None

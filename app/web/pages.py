@@ -11,6 +11,8 @@ from app.domain.masked import MaskedCellSet
 from app.domain.publication import Folder, QueryDefinition
 from app.serve.answer import LiveReader, Served
 from app.web import charts, maps
+from app.web.arrange import Arrangement, arrange, read_arrangement
+from app.web.arranger import arranger
 from app.web.contents import Choice, Contents, SheetEntry
 from app.web.contexts import (
     Block,
@@ -111,12 +113,16 @@ class Site:
         entry: SheetEntry,
         choices: tuple[Choice, ...],
         answers: tuple[tuple[QueryDefinition, Served], ...],
+        fields: Mapping[str, str],
     ) -> SheetPage:
         sheet = entry.sheet
-        query = address_query(choices)
+        arrangements = {query.id: read_arrangement(fields, query.id) for query in sheet.queries}
+        kept = tuple(pair for name, wanted in arrangements.items() for pair in wanted.fields(name))
+        query = address_query(choices, kept)
         path = f"s/{quote(sheet.id)}"
         blocks = tuple(
-            self._block(entry, definition, served.masked, choices) for definition, served in answers
+            self._block(entry, definition, served.masked, choices, arrangements)
+            for definition, served in answers
         )
         before, after = self.contents.neighbours(sheet)
         title = text_in(sheet.title, self.language)
@@ -124,6 +130,7 @@ class Site:
             frame=self.frame(title, path, query, crumbs=entry.path),
             entry=entry,
             choosers=tuple(self._chooser(choice) for choice in choices),
+            kept=kept,
             blocks=blocks,
             notes=markdown(text_in(sheet.notes, self.language)),
             before=before,
@@ -145,7 +152,12 @@ class Site:
         )
 
     def _block(
-        self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet, choices: tuple[Choice, ...]
+        self,
+        entry: SheetEntry,
+        query: QueryDefinition,
+        masked: MaskedCellSet,
+        choices: tuple[Choice, ...],
+        arrangements: Mapping[str, Arrangement],
     ) -> Block:
         sheet = entry.sheet
         contents = self.contents
@@ -154,12 +166,16 @@ class Site:
         state = address_query(choices)
         suffix = f"?{state}" if state else ""
         captions = contents.hierarchy_captions(sheet.id, query.id)
+        wanted = arrangements[query.id]
+        others = tuple(
+            pair for name, other in arrangements.items() if name != query.id for pair in other.fields(name)
+        )
         title = text_in(query.title, self.language) or text_in(sheet.title, self.language)
         return Block(
             id=query.id,
             title=title,
             context=self._context(choices, masked, captions, title),
-            table=lay_out(masked, captions, self.language),
+            table=lay_out(arrange(masked, wanted), captions, self.language),
             chart=charts.draw(
                 masked, query.options, contents.time_hierarchies(sheet.id, query.id), self.language
             )
@@ -167,6 +183,9 @@ class Site:
             else None,
             maps=maps.draw_maps(masked, query.options, cube, self.language) if query.view == "map" else (),
             downloads=tuple(Link(name, f"{base}.{extension}{suffix}") for extension, name in FORMATS),
+            arranger=arranger(
+                query.id, masked, wanted, captions, (*choice_fields(choices), *others), self.language
+            ),
         )
 
     def _context(
@@ -230,9 +249,14 @@ class Site:
         }
 
 
-def address_query(choices: tuple[Choice, ...]) -> str:
-    """The query string that says these choices."""
-    return urlencode([(f"p.{choice.parameter.name}", choice.key) for choice in choices])
+def choice_fields(choices: tuple[Choice, ...]) -> tuple[tuple[str, str], ...]:
+    """What an address says of choices."""
+    return tuple((f"p.{choice.parameter.name}", choice.key) for choice in choices)
+
+
+def address_query(choices: tuple[Choice, ...], more: tuple[tuple[str, str], ...] = ()) -> str:
+    """The query string that says these choices, and more fields."""
+    return urlencode((*choice_fields(choices), *more))
 
 
 def answer_queries(

@@ -73,7 +73,16 @@ def _choices_of(response: httpx.Response) -> set[str]:
     if not response.headers.get("content-type", "").startswith("text/html"):
         return set()
     found = set()
+    arranged = "sort." in str(response.url) or "pivot." in str(response.url)
     for form in html.fromstring(response.content).iter("form"):
+        if form.xpath("ancestor::details"):
+            # One change at a time, from the table as published.
+            kept = [(i.get("name"), i.get("value")) for i in form.iter("input")]
+            for select in form.iter("select") if not arranged else ():
+                for option in select.iter("option"):
+                    query = httpx.QueryParams([*kept, (select.get("name"), option.get("value"))])
+                    found.add(form.get("action").partition("#")[0] + "?" + str(query))
+            continue
         states: list[list[tuple[str, str]]] = [[]]
         for select in form.iter("select"):
             states = [
