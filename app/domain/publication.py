@@ -209,10 +209,13 @@ class CellDecision:
 
 @dataclass(frozen=True)
 class Confidentiality:
+    """``effort`` is how long the solver may search for a cheaper pattern, in about seconds of one core."""
+
     measures: tuple[MeasureProtection, ...]
     decisions: tuple[CellDecision, ...]
     hide_zeros: bool
     insiders: bool
+    effort: float = 60.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from solver.rules import Dominance, PPercent, Request, Rule, Threshold, Zero
 
 WEIGHTS = ("value", "unit", "log")
 DECISIONS = ("hide", "show", "waive")
-RESERVED = ("zeros", "insiders", "cells")
+RESERVED = ("zeros", "insiders", "effort", "cells")
 
 #: Parameters of each rule: those it must have, those it may have.
 PARAMETERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -30,6 +30,7 @@ PARAMETERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 REQUESTED = "1"
+DEFAULT_EFFORT = Confidentiality((), (), False, True).effort
 
 
 def rule_of(definition: RuleDefinition) -> Rule:
@@ -72,6 +73,9 @@ def read_confidentiality(
         return Confidentiality((), (), False, True)
     hide_zeros = section.choice("zeros", ("show", "hide"), "show") == "hide"
     insiders = section.flag("insiders", True)
+    effort = section.number("effort", DEFAULT_EFFORT)
+    if not 0 < effort < float("inf"):
+        section.wrong("Key effort is out of range.", "Give seconds, above 0.", "effort")
     protections: list[MeasureProtection] = []
     for name in section.values:
         if name in RESERVED:
@@ -86,7 +90,7 @@ def read_confidentiality(
         protections.extend(_protections(table, cubes[name]))
     decisions = tuple(_decisions(section, cubes))
     section.done(*section.values)
-    return Confidentiality(tuple(protections), decisions, hide_zeros, insiders)
+    return Confidentiality(tuple(protections), decisions, hide_zeros, insiders, effort)
 
 
 def _protections(section: Reader, cube: CubeDefinition) -> Iterator[MeasureProtection]:

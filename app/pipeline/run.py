@@ -152,7 +152,8 @@ def _build(context: Context) -> tuple[Problems, Summary]:
 def _suppress(context: Context) -> tuple[Suppression, Summary]:
     found: Crawl = context.result("crawl")
     verdicts: PrimaryResult = context.result("assess")
-    pattern = suppress(found, verdicts, context.result("build"), context.progress)
+    effort = context.publication.confidentiality.effort
+    pattern = suppress(effort, found, verdicts, context.result("build"), context.progress)
     hidden = secondaries = 0
     for cells, verdict, mark in zip(found.cubes, verdicts.cubes, pattern.hidden, strict=True):
         n = cells.n_published

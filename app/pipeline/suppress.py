@@ -14,6 +14,9 @@ from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems
 from solver import InfeasibleError, Progress, Solution, SolverError, Status, solve
 
+#: What a problem may always spend, however much those before it took.
+MIN_EFFORT = 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Suppression:
@@ -27,12 +30,16 @@ class Suppression:
 
 
 def suppress(
+    effort: float,
     crawl: Crawl,
     primaries: PrimaryResult,
     problems: Problems,
     progress: ProgressCallback | None = None,
 ) -> Suppression:
     """Solve all problems and close the coupling between measures and formulas.
+
+    ``effort`` (about seconds of one core) is shared out by the number of cells to protect, and what a
+    problem leaves over goes to those after it. It counts work, not time: the pattern is the same always.
 
     Raises
     ------
@@ -42,7 +49,8 @@ def suppress(
         If the solver fails.
     """
     hidden = [verdicts.sensitive.copy() for verdicts in primaries.cubes]
-    solutions = []
+    solutions: list[Solution] = []
+    sizes = [len(problem.instance.protected) for problem in problems.problems]
     for number, problem in enumerate(problems.problems):
         cells, verdicts = crawl.cubes[problem.cube], primaries.cubes[problem.cube]
         instance = problem.instance
@@ -55,13 +63,15 @@ def suppress(
                 total = len(problems.problems)
                 progress(StepProgress("suppress", number, total, message, state.lower, state.upper))
 
+        share = effort * sizes[number] / sum(sizes[number:])
         try:
-            solution = solve(instance, progress=tell)
+            solution = solve(instance, progress=tell, work_limit=share)
         except InfeasibleError as error:
             raise _explain(error) from error
         except SolverError as error:
             raise InternalError("the solver failed") from error
         solutions.append(solution)
+        effort = max(effort - float(solution.statistics["work"]), MIN_EFFORT)
         _mark(problem, cells, solution, hidden[problem.cube])
     for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         close_coupling(cells, verdicts, hidden[place])
