@@ -150,7 +150,10 @@ class _Run:
         found = [make_safe(problem, begin, problem.weight, everything, self._clock) for begin in begins]
         safe = [pattern for pattern in found if pattern is not None]
         if not safe:
-            raise InfeasibleError(obstacles(self._instance, _unreachable(problem)))
+            cells = _unreachable(problem)
+            if len(cells):
+                raise InfeasibleError(obstacles(self._instance, cells))
+            safe = [everything]
         return min(safe, key=problem.cost)
 
     def _verify(self, hidden: BoolArray) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solver.attack import Region
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -59,9 +60,9 @@ def gather_needs(problem: Problem) -> Needs:
     other where that ends.
     """
     targets = problem.targets
-    hi, lo = problem.hi[targets.cell], problem.lo[targets.cell]
     upper, lower = targets.upper.copy(), targets.lower.copy()
     missing = np.maximum(targets.sliding - upper - lower, 0.0)
+    hi, lo = _rooms(problem, np.flatnonzero(missing > 0))
     first_up = hi >= lo
     for up in (True, False, True):
         mine = missing > 0
@@ -76,6 +77,19 @@ def gather_needs(problem: Problem) -> Needs:
     keep = np.flatnonzero(level > 0)
     side = np.repeat([1.0, -1.0], count)
     return Needs(np.tile(targets.cell, 2)[keep], side[keep], level[keep], np.tile(targets.attacker, 2)[keep])
+
+
+def _rooms(problem: Problem, wide: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Room of each target; of those whose width is to be split, what the relations leave of it."""
+    targets = problem.targets
+    hi, lo = problem.hi[targets.cell], problem.lo[targets.cell]
+    if len(wide):
+        region = Region(problem, problem.lo, problem.hi)
+        for k in wide.tolist():
+            region.use(int(targets.attacker[k]))
+            hi[k] = min(hi[k], region.push(int(targets.cell[k]), 1).value)
+            lo[k] = min(lo[k], region.push(int(targets.cell[k]), -1).value)
+    return hi, lo
 
 
 @dataclass(frozen=True, eq=False)
