@@ -66,7 +66,7 @@ def audit_release(
         cells = crawl.cubes[problem.cube]
         hidden = suppression.hidden[problem.cube][problem.rows] | (problem.rows >= cells.n_given)
         try:
-            report = audit(problem.instance, hidden)
+            report = audit(suppression.instances.get(number, problem.instance), hidden)
         except SolverError as error:
             raise InternalError("the audit couldn't be finished") from error
         reports.append(report)

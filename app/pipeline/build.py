@@ -189,7 +189,8 @@ def _relations(cells: CubeCells, known: Bools) -> sparse.csr_array:
 def least_values(matrix: sparse.csr_array, lower: Floats) -> Floats:
     """The least that each cell can be though everything were hidden.
 
-    A total is at least the sum of the least of its parts; no protection can make it look smaller.
+    A total is at least the sum of the least of its parts, and a part that is the only one is the total; no
+    protection can make them look smaller.
     """
     least = lower.copy()
     total = matrix.data == -1
@@ -203,10 +204,13 @@ def least_values(matrix: sparse.csr_array, lower: Floats) -> Floats:
     parts = sums[relation] & ~total
     rows, columns, factors = relation[parts], matrix.indices[parts], matrix.data[parts]
     chosen = parent >= 0
+    count = np.bincount(rows, minlength=matrix.shape[0])
+    only = (count[rows] == 1) & (factors == 1)
     while True:
         floor = np.bincount(rows, weights=factors * least[columns], minlength=matrix.shape[0])
         grown = least.copy()
         np.maximum.at(grown, parent[chosen], floor[chosen])
+        np.maximum.at(grown, columns[only], least[parent[rows[only]]])
         if np.array_equal(grown, least):
             return least
         least = grown

@@ -13,6 +13,7 @@ from app.domain.errors import UserError
 from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
 from app.pipeline.run import RESULTS
+from app.pipeline.suppress import Suppression
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
     Raises
     ------
     UserError
-        If no run has come as far as building problems.
+        If no run has come as far as a pattern.
     """
     values = []
-    for name in ("crawl", "assess", "build"):
+    for name in ("crawl", "assess", "build", "suppress"):
         stored = store.step(name)
         if stored is None:
             raise UserError("The publication hasn't been run yet. Run it first.")
@@ -46,13 +47,16 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
     crawl: Crawl = values[0]
     primaries: PrimaryResult = values[1]
     problems: Problems = values[2]
+    suppression: Suppression = values[3]
     promises = {}
     for number, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         value = np.nan_to_num(cells.values)
-        lpl = verdicts.lpl.copy()
-        for problem in problems.problems:
+        lpl, upl, spl = verdicts.lpl.copy(), verdicts.upl.copy(), verdicts.spl.copy()
+        for place, problem in enumerate(problems.problems):
             if problem.cube == number:
-                lpl[problem.rows] = problem.instance.lpl
+                instance = suppression.instances.get(place, problem.instance)
+                lpl[problem.rows], upl[problem.rows] = instance.lpl, instance.upl
+                spl[problem.rows] = instance.spl
         space = cells.space
         own = (cells.coords < space.own).all(axis=1)
         promises[cells.cube.name] = tuple(
@@ -62,8 +66,8 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
                     space.name(column, int(cells.coords[row, column])) for column in range(1, space.columns)
                 ),
                 lower=float(value[row] - lpl[row]),
-                upper=float(value[row] + verdicts.upl[row]),
-                width=float(verdicts.spl[row]),
+                upper=float(value[row] + upl[row]),
+                width=float(spl[row]),
             )
             for row in np.flatnonzero(verdicts.sensitive & own)
         )

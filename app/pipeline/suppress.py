@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from app.domain.lattice import Bools
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems
-from solver import InfeasibleError, Progress, Solution, SolverError, Status, solve
+from solver import InfeasibleError, Instance, Progress, Solution, SolverError, Status, solve
+from solver.errors import Obstacle
+from solver.solution import ProgressCallback as SolverProgress
 
 #: What a problem may always spend, however much those before it took.
 MIN_EFFORT = 1.0
@@ -22,11 +25,13 @@ MIN_EFFORT = 1.0
 class Suppression:
     """What is hidden: bool[n] for each cube's table, and the solution of each problem.
 
-    Of implied cells only the sensitive ones are marked: no sheet shows the others either.
+    Of implied cells only the sensitive ones are marked: no sheet shows the others either. ``instances``
+    are those of problems whose levels had to be cut down to what hiding everything can give.
     """
 
     hidden: tuple[Bools, ...]
     solutions: tuple[Solution, ...]
+    instances: Mapping[int, Instance]
 
 
 def suppress(
@@ -50,6 +55,7 @@ def suppress(
     """
     hidden = [verdicts.sensitive.copy() for verdicts in primaries.cubes]
     solutions: list[Solution] = []
+    instances: dict[int, Instance] = {}
     sizes = [len(problem.instance.protected) for problem in problems.problems]
     for number, problem in enumerate(problems.problems):
         cells, verdicts = crawl.cubes[problem.cube], primaries.cubes[problem.cube]
@@ -64,18 +70,62 @@ def suppress(
                 progress(StepProgress("suppress", number, total, message, state.lower, state.upper))
 
         share = effort * sizes[number] / sum(sizes[number:])
-        try:
-            solution = solve(instance, progress=tell, work_limit=share)
-        except InfeasibleError as error:
-            raise _explain(error) from error
-        except SolverError as error:
-            raise InternalError("the solver failed") from error
+        solution, solved = _solve(instance, tell, share)
+        if solved is not instance:
+            instances[number] = solved
         solutions.append(solution)
         effort = max(effort - float(solution.statistics["work"]), MIN_EFFORT)
         _mark(problem, cells, solution, hidden[problem.cube])
     for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         close_coupling(cells, verdicts, hidden[place])
-    return Suppression(tuple(hidden), tuple(solutions))
+    return Suppression(tuple(hidden), tuple(solutions), instances)
+
+
+def _solve(instance: Instance, tell: SolverProgress, work_limit: float) -> tuple[Solution, Instance]:
+    """The solution, and the instance with levels cut down to what is possible at all."""
+    while True:
+        try:
+            return solve(instance, progress=tell, work_limit=work_limit), instance
+        except InfeasibleError as error:
+            reachable = reachable_levels(instance, error.obstacles)
+            if reachable is None:
+                raise _explain(error) from error
+            instance = reachable
+        except SolverError as error:
+            raise InternalError("the solver failed") from error
+
+
+def reachable_levels(instance: Instance, obstacles: Sequence[Obstacle]) -> Instance | None:
+    """The instance with levels no higher than hiding everything gives, None if that isn't what is wrong.
+
+    What a reader knows when nothing at all is shown, from the structure alone, no pattern can take away.
+    Where a cell that must be shown stands in the way, its author has to decide instead.
+    """
+    lpl, upl, spl = (np.array(levels) for levels in (instance.lpl, instance.upl, instance.spl))
+    insiders = {insider.name: insider for insider in instance.insiders}
+    cut = False
+    for obstacle in obstacles:
+        if obstacle.shown:
+            return None
+        cell = instance.index(obstacle.cell)
+        down = max(float(instance.value[cell]) - obstacle.interval[0], 0.0)
+        up = max(obstacle.interval[1] - float(instance.value[cell]), 0.0)
+        limits = (down, up, down + up)
+        insider = insiders.get(obstacle.attacker)
+        if insider is None:
+            for levels, limit in zip((lpl, upl, spl), limits, strict=True):
+                cut |= bool(levels[cell] > limit)
+                levels[cell] = min(levels[cell], limit)
+        else:
+            place = np.flatnonzero(insider.targets == cell)
+            mine = [np.array(levels) for levels in (insider.lpl, insider.upl, insider.spl)]
+            for levels, limit in zip(mine, limits, strict=True):
+                cut |= bool((levels[place] > limit).any())
+                levels[place] = np.minimum(levels[place], limit)
+            insiders[obstacle.attacker] = replace(insider, lpl=mine[0], upl=mine[1], spl=mine[2])
+    if not cut:
+        return None
+    return instance.replace(lpl=lpl, upl=upl, spl=spl, insiders=tuple(insiders.values()))
 
 
 def _mark(problem: Problem, cells: CubeCells, solution: Solution, hidden: Bools) -> None:
