@@ -33,6 +33,14 @@ class MeasureColumn:
     present: NDArray[np.bool_] | None
     raw: FloatArray | None
 
+    def take(self, rows: NDArray[np.intp]) -> MeasureColumn:
+        return MeasureColumn(
+            self.scale,
+            self.limbs[rows],
+            None if self.present is None else self.present[rows],
+            None if self.raw is None else self.raw[rows],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Facts:
@@ -51,6 +59,16 @@ class Facts:
     @property
     def size(self) -> int:
         return len(self.contributor)
+
+    def take(self, rows: NDArray[np.intp]) -> Facts:
+        """Some of the rows, in the order given."""
+        return Facts(
+            tuple(column[rows] for column in self.leaf),
+            tuple(column.take(rows) for column in self.measures),
+            self.contributor[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.asked is None else self.asked[rows],
+        )
 
 
 class Ancestors:

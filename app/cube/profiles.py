@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from app.cube.cuboids import Cuboids, Levels
 from app.cube.facts import Ancestors, Facts
+from app.cube.keys import unique_rows
 from app.cube.port import Group, Profiles
 from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
@@ -35,11 +37,10 @@ _MOST_PIECES = 64
 
 @dataclass(frozen=True, eq=False)
 class Entities:
-    """What single contributors bring, a row for each leaf that they are in.
+    """What single contributors bring, a row for each cell that they are in.
 
     Attributes
     ----------
-    leaf : int32[n] by hierarchy
     contributor : int64[n]
     weight : float64[n] or None
     amounts : float64[n] by measure
@@ -47,7 +48,6 @@ class Entities:
     asked : bool[n] or None
     """
 
-    leaf: tuple[IntArray, ...]
     contributor: Ints
     weight: FloatArray | None
     amounts: tuple[FloatArray, ...]
@@ -58,25 +58,23 @@ class Entities:
         return len(self.contributor)
 
 
-def _sorted_groups(*keys: Ints) -> tuple[Rows, Ints]:
-    """Order by the keys, the first one first, and where each group of equals starts in it."""
-    order = np.lexsort(keys[::-1])
-    changes = np.zeros(len(order), dtype=bool)
-    changes[:1] = True
-    for key in keys:
-        ordered = key[order]
-        changes[1:] |= ordered[1:] != ordered[:-1]
+def _sorted_groups(key: Ints) -> tuple[Rows, Ints]:
+    """Order by a key, and where each group of equals starts in it."""
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    changes = np.ones(len(order), dtype=bool)
+    changes[1:] = ordered[1:] != ordered[:-1]
     return order, np.flatnonzero(changes)
 
 
-def merge(facts: Facts, cells: Ints, rows: Rows) -> tuple[Ints, Entities]:
-    """One entity for each contributor of each cell: its rows' sum, and the cell it is in.
+def merge(facts: Facts, cells: Ints, rows: Rows) -> tuple[Ints, Rows, Entities]:
+    """One entity for each contributor of each cell: the cell, a fact row of it, and its rows' sum.
 
     Weighted sums are divided by the contributor's least weight, so that with one weight throughout each
     unit counts as often as the weight says.
     """
-    contributor = facts.contributor[rows]
-    order, starts = _sorted_groups(cells, contributor)
+    width = int(cells.max(initial=0)) + 1
+    order, starts = _sorted_groups(facts.contributor[rows] * width + cells)
     rows = rows[order]
     weight = None if facts.weight is None else np.minimum.reduceat(facts.weight[rows], starts)
     amounts: list[FloatArray] = []
@@ -88,17 +86,22 @@ def merge(facts: Facts, cells: Ints, rows: Rows) -> tuple[Ints, Entities]:
         amounts.append(total if weight is None else total / weight)
     asked = None if facts.asked is None else np.logical_or.reduceat(facts.asked[rows], starts)
     first = rows[starts]
-    leaf = tuple(column[first] for column in facts.leaf)
-    return cells[order][starts], Entities(leaf, facts.contributor[first], weight, tuple(amounts), asked)
+    return cells[order][starts], first, Entities(facts.contributor[first], weight, tuple(amounts), asked)
 
 
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """Contributors that stay in one leaf, once a hierarchy (-1: none) is fixed, and the others' rows."""
+    """Contributors that stay in one leaf once a hierarchy is fixed (-1: none is), and the others.
+
+    ``leaf`` are the settled ones' members, int32[n] by hierarchy; ``wandering`` the others' fact rows in
+    order of contributors, and ``wanderers`` those facts.
+    """
 
     fixed: int
     settled: Entities
+    leaf: tuple[IntArray, ...]
     wandering: Rows
+    wanderers: Facts
 
 
 @dataclass(eq=False)
@@ -178,8 +181,11 @@ class Profiler:
         settled = np.repeat(low == high, lengths)
         rows = np.sort(order[settled])
         groups = np.unique(leaf[rows], return_inverse=True)[1].astype(np.int64)
-        entities = merge(self.facts, groups, rows)[1] if len(rows) else _no_entities(self.facts)
-        return _Split(fixed, entities, np.sort(order[~settled]))
+        _, first, entities = merge(self.facts, groups, rows) if len(rows) else _no_entities(self.facts)
+        places = tuple(column[first] for column in self.facts.leaf)
+        # In order of their contributors, so that sorting them by contributor again costs little.
+        wandering = order[~settled]
+        return _Split(fixed, entities, places, wandering, self.facts.take(wandering))
 
     def _split_for(self, levels: Levels, mixed: bool) -> int:
         """The split with fewest wanderers whose fixed hierarchy these levels fix as well.
@@ -241,7 +247,7 @@ class Profiler:
     def _scan(self, split: int, levels: Levels, measures: set[int]) -> _Table:
         settled = self.splits()[split].settled
         key = self.cuboids.keys(levels)
-        number = self._numbers(settled.leaf, settled.size, levels, key)
+        number = self._numbers(self.splits()[split].leaf, settled.size, levels, key)
         return self._reduce(settled, number, key, measures, lambda measure: self._order(split, measure))
 
     def _reduce(
@@ -252,7 +258,10 @@ class Profiler:
         measures: set[int],
         order_of: Callable[[int], Rows],
     ) -> _Table:
-        """Profiles of cells from the entities in them; ``number`` is each entity's cell, -1 for none."""
+        """Profiles of cells from the entities in them; ``number`` is each entity's cell, -1 for none.
+
+        ``order_of`` gives the entities that may be among the largest, in descending order.
+        """
         n = len(key)
         inside = np.flatnonzero(number >= 0)
         cells = number[inside]
@@ -272,13 +281,14 @@ class Profiler:
                 size[:] = width * amounts[0]
             else:
                 order = order_of(measure)
-                order = order[number[order] >= 0]
                 ranked = number[order]
-                small = ranked.astype(np.uint16) if n <= 65536 else ranked
-                by_cell = np.argsort(small, kind="stable")
-                starts = np.cumsum(count) - count
+                if len(inside) < len(number):
+                    order, ranked = order[ranked >= 0], ranked[ranked >= 0]
+                by_cell = _counting_sort(ranked, n)
+                candidates = np.bincount(ranked, minlength=n)
+                starts = np.cumsum(candidates) - candidates
                 for piece in range(self._pieces):
-                    has = np.flatnonzero(count > piece)
+                    has = np.flatnonzero(candidates > piece)
                     rows = order[by_cell[starts[has] + piece]]
                     size[has, piece] = amounts[rows]
                     width[has, piece] = 1.0 if weight is None else weight[rows]
@@ -329,28 +339,93 @@ class Profiler:
         weight = self.facts.weight
         least = 1.0 if weight is None else min(1.0, float(weight.min()))
         pieces = min(int(np.ceil(top / least)), _MOST_PIECES)
+        group_of = [[g for g in groups if g.column == column] for column in range(coords.shape[1])]
+        measures = set(np.unique(coords[:, 0]).tolist())
+        first, cell = unique_rows(coords[:, 1:], self._sizes(group_of))
+        cells = coords[first]
+        with self._lock:
+            total = self._profiles(cells, group_of, measures, pieces)
         n = len(coords)
         answer = Profiles(
-            np.zeros(n),
-            np.zeros(n, dtype=np.int64),
-            np.zeros(n),
+            np.nan_to_num(self._values(coords, group_of)),
+            total.count[cell],
+            total.weighted[cell],
             np.zeros((n, top)),
-            np.full(n, -1, dtype=np.int64),
+            np.where(total.count == 1, total.holder, -1)[cell],
             np.zeros(n),
             np.zeros(n),
         )
-        group_of = [[g for g in groups if g.column == column] for column in range(coords.shape[1])]
-        with self._lock:
-            joined = np.zeros(n, dtype=bool)
-            for split in self.splits()[1:]:
-                joined |= coords[:, 1 + split.fixed] >= self.cube.hierarchies[split.fixed].size
-            for mixed in (False, True):
-                chosen = np.flatnonzero(joined == mixed)
-                reach = np.cumsum(self._part_counts(coords[chosen], group_of)) // _CHUNK
-                for rows in np.split(chosen, np.flatnonzero(np.diff(reach)) + 1):
-                    if len(rows):
-                        self._fill(answer, coords[rows], rows, group_of, pieces, mixed)
+        for measure in measures:
+            rows = np.flatnonzero(coords[:, 0] == measure)
+            size, width = _tallest(total.sizes[measure][cell[rows]], total.widths[measure][cell[rows]])
+            answer.top[rows] = _steps(size, width, top)
+            answer.requested[rows] = total.requested[measure][cell[rows]]
+            signed = bool((self.facts.measures[measure].limbs < 0).any())
+            answer.mass[rows] = total.mass[measure][cell[rows]] if signed else answer.value[rows]
         return answer
+
+    def _sizes(self, group_of: list[list[Group]]) -> list[int]:
+        trees = self.cube.hierarchies
+        return [tree.size + len(groups) for tree, groups in zip(trees, group_of[1:], strict=True)]
+
+    def _is_grouped(self, coords: IntArray) -> NDArray[np.bool_]:
+        sizes = np.array([tree.size for tree in self.cube.hierarchies])
+        grouped: NDArray[np.bool_] = (coords[:, 1:] >= sizes).any(axis=1)
+        return grouped
+
+    def _profiles(
+        self, cells: IntArray, group_of: list[list[Group]], measures: set[int], pieces: int
+    ) -> _Table:
+        """Profiles of distinct cells; column 0 of the coordinates doesn't matter."""
+        n = len(cells)
+        total = _empty_table(np.arange(n), measures, max(pieces, self._pieces))
+        grouped = self._is_grouped(cells)
+        plain = np.flatnonzero(~grouped)
+        combinations, which = self.cuboids.signatures(cells[plain])
+        tables = self._tables(set(combinations), measures, pieces, False)
+        for index, levels in enumerate(combinations):
+            mine = plain[which == index]
+            _put(total, mine, self._level(levels, self.cuboids.pack(levels, cells[mine]), tables[levels]))
+        joined: NDArray[np.bool_] = np.zeros(n, dtype=bool)
+        for split in self.splits()[1:]:
+            size = self.cube.hierarchies[split.fixed].size
+            joined = np.logical_or(joined, cells[:, 1 + split.fixed] >= size)
+        for mixed in (False, True):
+            chosen = np.flatnonzero(grouped & (joined == mixed))
+            reach = np.cumsum(self._part_counts(cells[chosen], group_of)) // _CHUNK
+            for rows in np.split(chosen, np.flatnonzero(np.diff(reach)) + 1):
+                if len(rows):
+                    _put(total, rows, self._joined(cells[rows], group_of, measures, pieces, mixed))
+        return total
+
+    def _level(self, levels: Levels, keys: Ints, table: _Table) -> _Table:
+        """Profiles of plain cells of one level combination."""
+        n, measures = len(keys), set(table.sizes)
+        place = np.minimum(np.searchsorted(table.key, keys), len(table.key) - 1)
+        hit = np.flatnonzero(table.key[place] == keys)
+        found = _gather(table, place[hit], hit.astype(np.int64), np.arange(n), measures)
+        wanderers = self.splits()[self._split_for(levels, False)].wanderers
+        if not wanderers.size:
+            return found
+        order = np.argsort(keys, kind="stable")
+        number = self._numbers(wanderers.leaf, wanderers.size, levels, keys[order])
+        inside = np.flatnonzero(number >= 0)
+        met, _, entities = merge(wanderers, order[number[inside]], inside)
+        return self._with_wanderers(found, met, entities, measures)
+
+    def _with_wanderers(self, found: _Table, met: Ints, entities: Entities, measures: set[int]) -> _Table:
+        """Adds wandering contributors, of whom only those above the smallest piece kept can matter."""
+
+        def order_of(measure: int) -> Rows:
+            size, width = found.sizes[measure], found.widths[measure]
+            floor = np.where(width[:, -1] > 0, size.min(axis=1), -1.0)
+            amounts = np.abs(entities.amounts[measure])
+            candidates = np.flatnonzero(amounts > floor[met])
+            return candidates[np.argsort(-amounts[candidates], kind="stable")]
+
+        n = len(found.count)
+        table = self._reduce(entities, met, np.arange(n), measures, order_of)
+        return _union([found, table], n, measures)
 
     def _part_counts(self, coords: IntArray, group_of: list[list[Group]]) -> Ints:
         counts = np.ones(len(coords), dtype=np.int64)
@@ -362,19 +437,12 @@ class Profiler:
                 counts[grouped] *= lengths[coords[grouped, column] - size]
         return counts
 
-    def _fill(
-        self,
-        answer: Profiles,
-        coords: IntArray,
-        rows: Rows,
-        group_of: list[list[Group]],
-        pieces: int,
-        mixed: bool,
-    ) -> None:
-        """Profiles of some rows; a cell of groups is the union of its parts, which share no fact row."""
-        n = len(coords)
-        parts, owner = self._expand(coords, group_of)
-        measures = set(np.unique(coords[:, 0]).tolist())
+    def _joined(
+        self, cells: IntArray, group_of: list[list[Group]], measures: set[int], pieces: int, mixed: bool
+    ) -> _Table:
+        """Profiles of cells of groups: each is the union of its parts, which share no fact row."""
+        n = len(cells)
+        parts, owner = self._expand(cells, group_of)
         combinations, which = self.cuboids.signatures(parts)
         tables = self._tables(set(combinations), measures, pieces, mixed)
         pairs: list[tuple[Ints, Rows]] = []
@@ -388,16 +456,13 @@ class Profiler:
             gathered.append(_gather(table, place[hit], owner[mine[hit]], np.arange(n), measures))
             wandering = self.splits()[self._split_for(levels, mixed)].wandering
             if len(wandering):
-                pairs.append(self._wanderers(levels, keys, owner[mine], wandering))
-        if pairs:
-            cells = np.concatenate([cells for cells, _ in pairs])
-            met, entities = merge(self.facts, cells, np.concatenate([found for _, found in pairs]))
-            order: dict[int, Rows] = {
-                m: np.argsort(-np.abs(entities.amounts[m]), kind="stable") for m in measures
-            }
-            gathered.append(self._reduce(entities, met, np.arange(n), measures, order.__getitem__))
-        total = gathered[0] if len(gathered) == 1 else _union(gathered, n, measures)
-        self._write(answer, coords, rows, total, parts, owner)
+                pairs.append(self._members_met(levels, keys, owner[mine], wandering))
+        found = gathered[0] if len(gathered) == 1 else _union(gathered, n, measures)
+        if not pairs:
+            return found
+        cells_met = np.concatenate([cells for cells, _ in pairs])
+        met, _, entities = merge(self.facts, cells_met, np.concatenate([rows for _, rows in pairs]))
+        return self._with_wanderers(found, met, entities, measures)
 
     def _expand(self, coords: IntArray, group_of: list[list[Group]]) -> tuple[IntArray, Ints]:
         """Cells of own members that cells consist of, and which cell each belongs to."""
@@ -420,7 +485,7 @@ class Profiler:
             owner = owner[source]
         return coords, owner
 
-    def _wanderers(self, levels: Levels, keys: Ints, owner: Ints, rows: Rows) -> tuple[Ints, Rows]:
+    def _members_met(self, levels: Levels, keys: Ints, owner: Ints, rows: Rows) -> tuple[Ints, Rows]:
         """Pairs of an owner and a fact row of a wandering contributor in one of its parts."""
         order = np.argsort(keys, kind="stable")
         distinct, starts = np.unique(keys[order], return_index=True)
@@ -432,26 +497,20 @@ class Profiler:
         step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
         return owner[order][starts[number[source]] + step], rows[source]
 
-    def _write(
-        self, answer: Profiles, coords: IntArray, rows: Rows, total: _Table, parts: IntArray, owner: Ints
-    ) -> None:
-        answer.count[rows] = total.count
-        answer.weighted_count[rows] = total.weighted
-        answer.holder[rows] = np.where(total.count == 1, total.holder, -1)
-        for measure in total.sizes:
-            mine = np.flatnonzero(coords[:, 0] == measure)
-            size, width = _tallest(total.sizes[measure][mine], total.widths[measure][mine])
-            answer.top[rows[mine]] = _steps(size, width, answer.top.shape[1])
-            answer.requested[rows[mine]] = total.requested[measure][mine]
-            theirs = np.flatnonzero(parts[:, 0] == measure)
-            if self.cube.measures[measure].additive:
-                value = self.cuboids.sums(measure, parts[theirs], owner[theirs], len(coords))[mine]
-            else:
-                value = self._recompute(measure, parts[theirs], owner[theirs], len(coords))[mine]
-            value = np.nan_to_num(value)
-            answer.value[rows[mine]] = value
-            signed = bool((self.facts.measures[measure].limbs < 0).any())
-            answer.mass[rows[mine]] = total.mass[measure][mine] if signed else value
+    def _values(self, coords: IntArray, group_of: list[list[Group]]) -> FloatArray:
+        grouped = self._is_grouped(coords)
+        values = np.full(len(coords), np.nan)
+        values[~grouped] = self.cuboids.values(coords[~grouped])
+        for measure in np.unique(coords[grouped, 0]).tolist():
+            rows = np.flatnonzero(grouped & (coords[:, 0] == measure))
+            reach = np.cumsum(self._part_counts(coords[rows], group_of)) // _CHUNK
+            for some in np.split(rows, np.flatnonzero(np.diff(reach)) + 1):
+                parts, owner = self._expand(coords[some], group_of)
+                if self.cube.measures[measure].additive:
+                    values[some] = self.cuboids.sums(measure, parts, owner, len(some))
+                else:
+                    values[some] = self._recompute(measure, parts, owner, len(some))
+        return values
 
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
         """Values of a measure that doesn't add up in cells of groups: float64[n], nan where empty."""
@@ -470,7 +529,7 @@ class Profiler:
         everyone = np.arange(self.facts.size)
         combinations, which = self.cuboids.signatures(parts)
         pairs = [
-            self._wanderers(levels, self.cuboids.pack(levels, parts[mine]), owner[mine], everyone)
+            self._members_met(levels, self.cuboids.pack(levels, parts[mine]), owner[mine], everyone)
             for index, levels in enumerate(combinations)
             for mine in [np.flatnonzero(which == index)]
         ]
@@ -502,6 +561,31 @@ class Profiler:
 
 def _totals(cells: Ints, amounts: FloatArray, n: int) -> FloatArray:
     return np.bincount(cells, amounts, n).astype(np.float64)
+
+
+def _empty_table(key: Ints, measures: set[int], pieces: int) -> _Table:
+    n = len(key)
+    return _Table(
+        key,
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n),
+        np.full(n, -1, dtype=np.int64),
+        {m: np.zeros((n, pieces)) for m in measures},
+        {m: np.zeros((n, pieces)) for m in measures},
+        {m: np.zeros(n) for m in measures},
+        {m: np.zeros(n) for m in measures},
+    )
+
+
+def _put(total: _Table, rows: Rows, table: _Table) -> None:
+    total.count[rows] = table.count
+    total.weighted[rows] = table.weighted
+    total.holder[rows] = table.holder
+    for measure in total.sizes:
+        total.sizes[measure][rows] = table.sizes[measure]
+        total.widths[measure][rows] = table.widths[measure]
+        total.mass[measure][rows] = table.mass[measure]
+        total.requested[measure][rows] = table.requested[measure]
 
 
 def _gather(table: _Table, rows: Rows, cells: Ints, key: Ints, measures: set[int]) -> _Table:
@@ -546,22 +630,26 @@ def _pick(size: FloatArray, width: FloatArray, cells: Ints, n: int) -> tuple[Flo
 
 def _union(tables: Sequence[_Table], n: int, measures: set[int]) -> _Table:
     """Several tables over the same cells, with different contributors, as one."""
-    stacked = _Table(
-        np.concatenate([table.key for table in tables]),
-        np.concatenate([table.count for table in tables]),
-        np.concatenate([table.weighted for table in tables]),
-        np.concatenate([table.holder for table in tables]),
-        {m: np.concatenate([table.sizes[m] for table in tables]) for m in measures},
-        {m: np.concatenate([table.widths[m] for table in tables]) for m in measures},
-        {m: np.concatenate([table.mass[m] for table in tables]) for m in measures},
-        {m: np.concatenate([table.requested[m] for table in tables]) for m in measures},
-    )
-    rows = np.arange(len(stacked.count))
-    return _gather(stacked, rows, np.tile(np.arange(n), len(tables)), np.arange(n), measures)
+    result = _empty_table(np.arange(n), measures, next(iter(tables[0].sizes.values())).shape[1])
+    for table in tables:
+        occupied = table.count > 0
+        result.holder[occupied] = table.holder[occupied]
+        result.count += table.count
+        result.weighted += table.weighted
+        for measure in measures:
+            result.mass[measure] += table.mass[measure]
+            np.maximum(result.requested[measure], table.requested[measure], out=result.requested[measure])
+            size = np.concatenate([result.sizes[measure], table.sizes[measure]], axis=1)
+            width = np.concatenate([result.widths[measure], table.widths[measure]], axis=1)
+            pieces = result.sizes[measure].shape[1]
+            size, width = _tallest(size, width)
+            result.sizes[measure], result.widths[measure] = size[:, :pieces], width[:, :pieces]
+    return result
 
 
 def _tallest(size: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
-    order = np.argsort(-size, axis=1, kind="stable")
+    # Pieces that aren't there have no width and go last, behind those of size zero.
+    order = np.argsort(np.where(width > 0, -size, 1.0), axis=1, kind="stable")
     return np.take_along_axis(size, order, axis=1), np.take_along_axis(width, order, axis=1)
 
 
@@ -576,12 +664,22 @@ def _steps(size: FloatArray, width: FloatArray, top: int) -> FloatArray:
     return result
 
 
-def _no_entities(facts: Facts) -> Entities:
+def _counting_sort(cells: Ints, n: int) -> Rows:
+    """Stable order by cell number below ``n``, in linear time: what turns sparse columns into rows."""
+    size = len(cells)
+    columns = sparse.csc_array(
+        (np.ones(size, dtype=np.int8), cells.astype(np.int32), np.arange(size + 1, dtype=np.int32)),
+        shape=(n, size),
+    )
+    order: Rows = columns.tocsr().indices
+    return order
+
+
+def _no_entities(facts: Facts) -> tuple[Ints, Rows, Entities]:
     none = np.zeros(0)
-    return Entities(
-        tuple(column[:0] for column in facts.leaf),
-        facts.contributor[:0],
+    weight, asked = (
         None if facts.weight is None else none,
-        tuple(none for _ in facts.measures),
         None if facts.asked is None else none.astype(bool),
     )
+    nobody = Entities(facts.contributor[:0], weight, tuple(none for _ in facts.measures), asked)
+    return none.astype(np.int64), none.astype(np.intp), nobody
