@@ -118,7 +118,7 @@ def _dimensions(
             facts.check(table, "fact" if fact else "key", fact or key)
         elif key is not None or fact is not None:
             table.wrong("Keys key and fact join a dimension table.", "Give table, or leave them out.")
-        hierarchies = tuple(_hierarchies(table, name, languages, columns))
+        hierarchies = tuple(_hierarchies(table, name, captions, languages, columns))
         if not hierarchies:
             table.wrong(f"Dimension {name} has no hierarchy.", "Add one as [[dimension.hierarchy]].")
         table.done()
@@ -126,7 +126,7 @@ def _dimensions(
 
 
 def _hierarchies(
-    reader: Reader, dimension: str, languages: tuple[str, ...], columns: Columns
+    reader: Reader, dimension: str, called: Texts, languages: tuple[str, ...], columns: Columns
 ) -> Iterator[HierarchyDefinition]:
     seen: set[str] = set()
     for table in reader.tables("hierarchy"):
@@ -134,7 +134,9 @@ def _hierarchies(
         if name in seen:
             table.wrong(f"Hierarchy {name} is defined twice.", "Give each its own name.", "name")
         seen.add(name)
-        captions = table.texts("caption", languages) or {languages[0]: name}
+        captions = table.texts("caption", languages) or (
+            called if name == dimension else {languages[0]: name}
+        )
         everything = table.texts("all", languages) if "all" in table.values else None
         default = table.text("default")
         time = table.flag("time", False)
