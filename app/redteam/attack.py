@@ -247,6 +247,9 @@ class _Judgement:
                 or upper - lower < promise.width - slack
             )
             return Finding(label, kind, lower, upper, True) if broken else None
+        if self._promises is not None:
+            # Hidden for others' sake: nobody was promised anything.
+            return None
         sight = self._knowledge.sights.get(identity)
         marked = sight is not None and bool(sight.hidden)
         structure = self._knowledge.structure
@@ -255,11 +258,11 @@ class _Judgement:
         if plain and threshold and structure.measures[identity[0]].frequency:
             if slack < lower and upper < threshold - slack:
                 # Fewer than the threshold for certain: nobody hides it for others' sake.
-                return Finding(label, kind, lower, upper, self._promises is None)
+                return Finding(label, kind, lower, upper, True)
             if 1.0 + slack < lower < threshold - slack:
                 return Finding(label, kind, lower, upper, False)
         if exact and marked:
-            return Finding(label, kind, lower, upper, plain and self._promises is None)
+            return Finding(label, kind, lower, upper, plain)
         return None
 
     def _drawn(self, identity: Coordinates, leak: PageLeak, where: str) -> Finding | None:

@@ -79,6 +79,9 @@ def build_system(knowledge: Knowledge) -> System:
                 system.lower[number] = 1.0
         if not meaning.is_calculated(coordinates):
             continue
+        if measure is None and (sight is None or not sight.shown):
+            # A quotient that nobody sees says nothing.
+            continue
         try:
             made_of = meaning.expand(coordinates)
         except NotUnderstoodError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from io import BytesIO
 from zipfile import BadZipFile
 
-from openpyxl import load_workbook
+from openpyxl import Workbook, load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from app.redteam.pages import PageLeak
@@ -19,12 +19,14 @@ def workbook_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLea
     Raises
     ------
     UnreadableError
-        It is no workbook, or its table has another size than the CSV.
+        It is no workbook, holds more than a screen shows, or its table has another size than the CSV.
     """
     try:
         book = load_workbook(BytesIO(content))
     except (BadZipFile, InvalidFileException, KeyError) as error:
         raise UnreadableError(f"no workbook: {error}") from error
+    if aside := list(_aside(book)):
+        raise UnreadableError(f"a workbook that holds more than it shows: {', '.join(aside)}")
     sheet = book.worksheets[0]
     first = int("".join(filter(str.isdigit, sheet.freeze_panes or "A1")))
     cells = [
@@ -41,3 +43,17 @@ def workbook_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLea
             yield PageLeak(number, "in the page", value, value)
         elif row.hidden and any(c.isdigit() for c in str(cell)):
             yield PageLeak(number, "in the page", float("nan"), float("nan"))
+
+
+def _aside(book: Workbook) -> Iterator[str]:
+    """Places in which a number may lie out of sight, besides hidden cells' own."""
+    for sheet in book.worksheets:
+        if sheet.sheet_state != "visible":
+            yield f"hidden sheet {sheet.title}"
+        sizes = (*sheet.row_dimensions.values(), *sheet.column_dimensions.values())
+        if any(size.hidden for size in sizes):
+            yield f"hidden rows or columns in {sheet.title}"
+        if any(cell.comment for line in sheet.iter_rows() for cell in line):
+            yield f"comments in {sheet.title}"
+    if book.defined_names:
+        yield "defined names"

@@ -1,7 +1,8 @@
 from io import BytesIO
 
 import pytest
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
+from openpyxl.comments import Comment
 
 from app.redteam.tables import TableRow, UnreadableError
 from app.redteam.workbook import workbook_leaks
@@ -29,6 +30,17 @@ def test_a_clean_workbook_tells_nothing() -> None:
 def test_anything_with_a_number_in_a_hidden_cells_place_is_a_leak(told: object) -> None:
     (leak,) = workbook_leaks(workbook(5, told, 7), ROWS)
     assert leak.row == 1
+
+
+def test_what_lies_out_of_sight_is_reported() -> None:
+    book = load_workbook(BytesIO(workbook(5, "[c]", 7)))
+    book.create_sheet("Raw").sheet_state = "hidden"
+    book.worksheets[0].row_dimensions[9].hidden = True
+    book.worksheets[0]["A3"].comment = Comment("it was 42", "office")
+    stream = BytesIO()
+    book.save(stream)
+    with pytest.raises(UnreadableError, match=r"hidden sheet Raw.*|hidden rows.*comments"):
+        list(workbook_leaks(stream.getvalue(), ROWS))
 
 
 def test_other_sizes_and_other_files_are_refused() -> None:
