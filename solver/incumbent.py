@@ -32,11 +32,11 @@ def make_safe(
     bool[n] or None
         None if no pattern of the allowed columns is safe.
     """
-    needs = gather_needs(problem)
-    cover = Cover(problem, needs, hidden)
-    _meet_for_free(cover, clock)
-    columns = np.flatnonzero(allowed | cover.hidden)
     try:
+        needs = gather_needs(problem)
+        cover = Cover(problem, needs, hidden)
+        _meet_for_free(cover, clock)
+        columns = np.flatnonzero(allowed | cover.hidden)
         meet_needs(Mover(problem, needs, columns), cover, price, clock)
     except FrozenTargetError:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from solver.attack import Region
 from solver.instance import BoolArray, FloatArray, IntArray
-from solver.presolve import Problem
+from solver.presolve import FrozenTargetError, Problem
 
 # Relative shortfall that still counts as meeting a need; the attackers' own is ten times looser.
 _SLACK = 1e-7
@@ -58,6 +58,11 @@ def gather_needs(problem: Problem) -> Needs:
 
     The width that upper and lower level leave open goes to the side with more room, and to the
     other where that ends.
+
+    Raises
+    ------
+    FrozenTargetError
+        A sliding level is wider than anything allows.
     """
     targets = problem.targets
     upper, lower = targets.upper.copy(), targets.lower.copy()
@@ -72,6 +77,9 @@ def gather_needs(problem: Problem) -> Needs:
         level += step
         missing -= step
         first_up = np.where(mine, not up, first_up)
+    lacking = np.flatnonzero(missing > 1e-6 * targets.sliding)
+    if len(lacking):
+        raise FrozenTargetError(problem.cells[np.isin(problem.column, targets.cell[lacking])])
     level = np.concatenate([upper, lower])
     count = len(targets)
     keep = np.flatnonzero(level > 0)
