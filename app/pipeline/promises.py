@@ -10,6 +10,7 @@ import numpy as np
 from app.db.store import Store
 from app.domain.crawled import Crawl
 from app.domain.errors import UserError
+from app.domain.lattice import Space
 from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
 from app.pipeline.run import RESULTS
@@ -20,7 +21,8 @@ from app.pipeline.suppress import Suppression
 class PromisedInterval:
     """A sensitive cell and the interval that every reader must hold possible.
 
-    ``members`` are unique names, one for each hierarchy of the cube in its order.
+    ``members`` are unique names, one for each hierarchy of the cube in its order; a group is the names of
+    its members joined by `` + ``.
     """
 
     measure: str
@@ -31,7 +33,7 @@ class PromisedInterval:
 
 
 def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
-    """Promises of the last run for the sensitive cells at the cubes' own members, by cube.
+    """Promises of the last run for the sensitive cells, by cube.
 
     Raises
     ------
@@ -58,17 +60,23 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
                 lpl[problem.rows], upl[problem.rows] = instance.lpl, instance.upl
                 spl[problem.rows] = instance.spl
         space = cells.space
-        own = (cells.coords < space.own).all(axis=1)
         promises[cells.cube.name] = tuple(
             PromisedInterval(
                 measure=space.name(0, int(cells.coords[row, 0])),
                 members=tuple(
-                    space.name(column, int(cells.coords[row, column])) for column in range(1, space.columns)
+                    _name(space, column, int(cells.coords[row, column])) for column in range(1, space.columns)
                 ),
                 lower=float(value[row] - lpl[row]),
                 upper=float(value[row] + upl[row]),
                 width=float(spl[row]),
             )
-            for row in np.flatnonzero(verdicts.sensitive & own)
+            for row in np.flatnonzero(verdicts.sensitive & cells.has_contributors)
         )
     return promises
+
+
+def _name(space: Space, column: int, number: int) -> str:
+    if number < space.own[column]:
+        return space.name(column, number)
+    terms = space.extra(column, number).terms or ()
+    return " + ".join(space.name(column, member) for member, _ in terms)
