@@ -36,10 +36,14 @@ _LINE_HEIGHT = 300
 
 @dataclass(frozen=True)
 class Tick:
-    """A line of the grid: its position (per cent or pixels) and what it says."""
+    """A line of the grid: its position (per cent or pixels) and what it says.
+
+    ``sparse`` ones keep their text when there is little room.
+    """
 
     at: float
     text: str
+    sparse: bool = True
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,11 @@ def _labels(positions: Sequence[tuple[AxisMember, ...]], language: str) -> tuple
 
 
 def _ticks(scale: Scale, data: _Data, place: Any) -> tuple[Tick, ...]:
-    return tuple(Tick(place(tick), _tick_text(tick, scale, data)) for tick in scale.ticks)
+    last = len(scale.ticks) - 1
+    return tuple(
+        Tick(place(tick), _tick_text(tick, scale, data), index in (0, last, last / 2))
+        for index, tick in enumerate(scale.ticks)
+    )
 
 
 def _tick_text(value: float, scale: Scale, data: _Data) -> str:

@@ -19,9 +19,13 @@ _TILE = 52
 
 @dataclass(frozen=True)
 class Tile:
-    """An area's tile. ``shade`` is its class from 1, or 0 for a hidden or empty cell."""
+    """An area's tile. ``shade`` is its class from 1, or 0 for a hidden or empty cell.
+
+    ``middling`` and ``short`` are the name where there is less room.
+    """
 
     name: str
+    middling: str
     short: str
     text: str
     state: str
@@ -76,6 +80,7 @@ def draw_maps(
             tiles.append(
                 Tile(
                     name=name,
+                    middling=name if len(name) <= 13 else f"{name[:12].rstrip()}…",
                     short=name[:4].rstrip(),
                     text=format_value(value, masked.styles[number], language) if is_shown else "",
                     state="shown" if is_shown else "hidden" if state == CellStatus.CONFIDENTIAL else "empty",
