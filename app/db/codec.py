@@ -41,6 +41,15 @@ class Codec:
     def __init__(self, classes: Iterable[type]) -> None:
         self._classes = {cls.__name__: cls for cls in classes}
 
+    @property
+    def shape(self) -> str:
+        """A digest of the classes and their fields: bytes of another shape can't be decoded."""
+        parts = [
+            f"{name}({','.join(field.name for field in fields(cls)) if is_dataclass(cls) else ''})"
+            for name, cls in sorted(self._classes.items())
+        ]
+        return digest_of(";".join(parts).encode())
+
     def encode(self, value: object) -> bytes:
         """The value as bytes; equal values give equal bytes.
 

@@ -86,3 +86,18 @@ def test_a_class_that_is_no_longer_known_is_told() -> None:
     body = CODEC.encode(Leaf(Colour.RED, "x"))
     with pytest.raises(OperatorError):
         Codec(()).decode(body)
+
+
+def test_another_shape_of_a_class_is_another_codec() -> None:
+    @dataclass(frozen=True)
+    class Thing:
+        name: str
+
+    first = Codec((Thing,)).shape
+
+    @dataclass(frozen=True)
+    class Thing:  # type: ignore[no-redef]
+        name: str
+        size: int = 0
+
+    assert Codec((Thing,)).shape != first
