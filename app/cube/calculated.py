@@ -30,7 +30,7 @@ class Calculations:
         self.ev = ev
         self.cube = cube
         self.language = next(iter(cube.captions), "en")
-        self._found: list[Definition] = []
+        self._added: list[tuple[int, int]] = []
         self._known_terms: dict[tuple[int, int], dict[int, float] | None] = {}
         self._known_texts: dict[tuple[int, int], str] = {}
 
@@ -128,34 +128,33 @@ class Calculations:
     def _add(
         self, member: CalculatedMember, formula: Expression, source: Source, at: int, order: Fraction | None
     ) -> int:
-        own = self.ev.columns[member.column].hierarchy.size
-        number = own + sum(1 for column, _ in self.ev.definitions if column == member.column)
-        definition = Definition(member, number, formula, source, at, order, 0)
-        self.ev.definitions[member.column, number] = definition
-        self.ev.names.calculated[member.column, member.name.lower()] = number
-        self._found.append(definition)
+        column = self.ev.columns[member.column]
+        name = member.name.lower()
+        if (member.column, name) in self.ev.names.calculated:
+            cause = f"{column.hierarchy.unique_name} has a calculated member {member.name} already."
+            raise UserError(source.mistake(at, cause, "Choose another name."))
+        number = column.hierarchy.size + sum(1 for c, _ in self.ev.definitions if c == member.column)
+        precedence = (order or Fraction(0), not _is_aggregate(formula), len(self.ev.definitions))
+        self.ev.definitions[member.column, number] = Definition(
+            member, number, formula, source, at, order, precedence
+        )
+        self.ev.names.calculated[member.column, name] = number
+        self._added.append((member.column, number))
         return number
 
     def finish(self) -> tuple[CalculatedMember, ...]:
-        """Terms, keys and precedence of all, in the order of their columns and numbers.
+        """Terms and keys of what was added; all calculated members, by column and number.
 
         Among members that meet in a cell, the one of higher SOLVE_ORDER is worked out last, that is, its
         formula is over the others' values; so is the one defined later. Aggregates come before all others,
         so that a ratio of a group is the ratio of its sums.
         """
-
-        def precedence(index: int) -> tuple[Fraction, bool, int]:
-            definition = self._found[index]
-            ordinary = not _is_aggregate(definition.formula)
-            return (definition.solve_order or Fraction(0), ordinary, index)
-
-        for rank, index in enumerate(sorted(range(len(self._found)), key=precedence)):
-            found = self._found[index]
+        for place in self._added:
+            found = self.ev.definitions[place]
             terms = self._terms(found, ())
             member = replace(found.member, terms=None if terms is None else tuple(sorted(terms.items())))
-            made = replace(found, member=replace(member, key=self._key(found, member)), rank=rank)
-            self.ev.definitions[member.column, found.number] = made
-        return tuple(self.ev.definitions[key].member for key in sorted(self.ev.definitions))
+            self.ev.definitions[place] = replace(found, member=replace(member, key=self._key(found, member)))
+        return tuple(self.ev.definitions[place].member for place in sorted(self.ev.definitions))
 
     def _terms(self, definition: Definition, above: tuple[object, ...]) -> dict[int, float] | None:
         """Own members of the column that the value is a fixed combination of, whatever the other columns."""

@@ -89,6 +89,12 @@ class _Solver:
         self.own = [column.hierarchy.size for column in ev.columns]
         self.sizes = [own + more for own, more in zip(self.own, extra, strict=True)]
         self.plans: list[_Plan] = []
+        by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].precedence)
+        rank = {place: number for number, place in enumerate(by_precedence)}
+        self.ranks = [
+            np.array([-1] * own + [rank[column, n] for n in range(own, size)], dtype=np.int64)
+            for column, (own, size) in enumerate(zip(self.own, self.sizes, strict=True))
+        ]
 
     def solve(self, requested: IntArray) -> Solved:
         first, asked = unique_rows(requested, self.sizes)
@@ -122,10 +128,8 @@ class _Solver:
     def _plan(self, coords: IntArray, rows: Ints) -> Iterator[_Plan]:
         """The formula that comes first at each calculated row, evaluated for all rows alike."""
         rank = np.full((len(rows), len(self.own)), -1, dtype=np.int64)
-        for column, own in enumerate(self.own):
-            ranks = [self.ev.definitions[column, n].rank for n in range(own, self.sizes[column])]
-            table = np.array([-1] * own + ranks, dtype=np.int64)
-            rank[:, column] = table[coords[rows, column]]
+        for column, ranks in enumerate(self.ranks):
+            rank[:, column] = ranks[coords[rows, column]]
         winner = rank.argmax(axis=1)
         best = rank.max(axis=1, initial=-1)
         for number in np.unique(best[best >= 0]).tolist():

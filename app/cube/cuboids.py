@@ -146,7 +146,7 @@ class Cuboids:
             return found
         place = np.minimum(np.searchsorted(cuboid.key, keys), len(cuboid.key) - 1)
         hit = cuboid.key[place] == keys
-        found[hit] = self.column_values(measure, cuboid.columns[measure])[place[hit]]
+        found[hit] = self.column_values(measure, cuboid.columns[measure].take(place[hit]))
         return found
 
     def column_values(self, measure: int, column: Column) -> FloatArray:

@@ -107,7 +107,10 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A calculated member as it was written."""
+    """A calculated member as it was written.
+
+    Where several meet in a cell, the one of the highest ``precedence`` is worked out over the others.
+    """
 
     member: CalculatedMember
     number: int
@@ -115,7 +118,7 @@ class Definition:
     source: Source
     at: int
     solve_order: Fraction | None
-    rank: int
+    precedence: tuple[Fraction, bool, int]
 
 
 Handler = Callable[["Evaluator", Call, Context], Value]
@@ -136,14 +139,18 @@ def function(*names: str) -> Callable[[Handler], Handler]:
 class Evaluator:
     """Evaluates expressions of one query over one cube."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, definitions: Mapping[tuple[int, int], Definition] | None = None) -> None:
         self.names = names
         self.columns: tuple[Column, ...] = names.columns
-        self.definitions: dict[tuple[int, int], Definition] = {}
+        self.definitions: dict[tuple[int, int], Definition] = dict(definitions or {})
         self.sets: dict[str, tuple[Expression, Source]] = {}
         self.base: Context | None = None
         self._made: dict[str, SetValue] = {}
         self._making: list[str] = []
+
+    def fork(self) -> Evaluator:
+        """An evaluator that knows the same calculated members and may learn more."""
+        return Evaluator(self.names.fork(), self.definitions)
 
     # Errors and conversions
 

@@ -98,13 +98,16 @@ class Names:
 
     def __init__(self, cube: Cube, columns: tuple[Column, ...] | None = None) -> None:
         self.cube = cube
-        trees = (measures_hierarchy(cube), *cube.hierarchies)
-        self.columns = columns or tuple(Column(number, tree) for number, tree in enumerate(trees))
+        self.columns = columns or tuple(
+            Column(number, tree) for number, tree in enumerate((measures_hierarchy(cube), *cube.hierarchies))
+        )
         self.calculated: dict[tuple[int, str], int] = {}
 
-    def fresh(self) -> Names:
-        """The same names without calculated members."""
-        return Names(self.cube, self.columns)
+    def fork(self) -> Names:
+        """The same names, to which calculated members may be added."""
+        forked = Names(self.cube, self.columns)
+        forked.calculated.update(self.calculated)
+        return forked
 
     def resolve(self, name: Name, source: Source) -> Found:
         """What a name means.

@@ -370,8 +370,7 @@ class Profiler:
 
     def _is_grouped(self, coords: IntArray) -> NDArray[np.bool_]:
         sizes = np.array([tree.size for tree in self.cube.hierarchies])
-        grouped: NDArray[np.bool_] = (coords[:, 1:] >= sizes).any(axis=1)
-        return grouped
+        return np.asarray((coords[:, 1:] >= sizes).any(axis=1), dtype=np.bool_)
 
     def _profiles(
         self, cells: IntArray, group_of: list[list[Group]], measures: set[int], pieces: int

@@ -20,7 +20,7 @@ from app.cube.profiles import Profiler
 from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import Axis, AxisMember, CalculatedMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
-from app.domain.errors import UserError
+from app.domain.errors import Mistake, UserError
 from app.domain.publication import CubeDefinition
 from app.mdx import Query, Source, parse_expression, quote, to_text
 from app.mdx.tree import AxisDefinition, MemberDefinition, Name, SubSelect
@@ -52,8 +52,18 @@ class Server:
         self._profiler = Profiler(cube, facts, cuboids)
         self._names = Names(cube)
         self._shown: dict[tuple[int, int], AxisMember] = {}
-        # A wrong formula of the cube is told at once, not by the first query.
-        self._calculations(Evaluator(self._names.fresh())).finish()
+        # Wrong formulas of the cube are told at once, not by the first query.
+        self._ev = Evaluator(self._names)
+        calculations = Calculations(self._ev, cube)
+        mistakes: list[Mistake] = []
+        for calculated in definition.calculated:
+            try:
+                calculations.add_cube(calculated)
+            except UserError as error:
+                mistakes.extend(error.mistakes)
+        if mistakes:
+            raise UserError(mistakes)
+        calculations.finish()
 
     # CubeServer
 
@@ -72,9 +82,7 @@ class Server:
         return self._profiler.measure(np.asarray(coords, dtype=np.int32), groups, top)
 
     def members(self, set_text: str) -> tuple[AxisMember, ...]:
-        ev = Evaluator(self._names.fresh())
-        calculations = self._calculations(ev)
-        calculations.finish()
+        ev = self._ev.fork()
         source = Source(set_text)
         members = ev.to_set(parse_expression(set_text), self._base(source))
         if len(members.columns) != 1:
@@ -84,8 +92,8 @@ class Server:
     def execute(self, query: Query) -> CellSet:
         source = query.source
         self._check_cube(query.cube, source)
-        ev = Evaluator(self._names.fresh())
-        calculations = self._calculations(ev)
+        ev = self._ev.fork()
+        calculations = Calculations(ev, self._cube)
         for definition in query.definitions:
             if isinstance(definition, MemberDefinition):
                 calculations.add_query(definition, source)
@@ -146,12 +154,6 @@ class Server:
         return self._facts.measures[measure].scale.decimals
 
     # Parts of a query
-
-    def _calculations(self, ev: Evaluator) -> Calculations:
-        calculations = Calculations(ev, self._cube)
-        for definition in self._definition.calculated:
-            calculations.add_cube(definition)
-        return calculations
 
     def _check_cube(self, cube: Name | SubSelect, source: Source) -> None:
         if isinstance(cube, SubSelect):
