@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from contextlib import suppress as suppress_errors
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -329,7 +329,7 @@ def _not_done(
 
 
 def export_problems(store: Store, out: Path) -> tuple[Path, ...]:
-    """Write every problem of the last build as one .jj file.
+    """Write every problem of the last build as one .jj file, against outsiders: JJ knows no insiders.
 
     Raises
     ------
@@ -347,7 +347,7 @@ def export_problems(store: Store, out: Path) -> tuple[Path, ...]:
         out.mkdir(parents=True, exist_ok=True)
         for number, problem in enumerate(problems.problems, 1):
             path = out / f"problem-{number:04d}.jj"
-            write_jj(problem.instance, path)
+            write_jj(replace(problem.instance, insiders=()), path)
             paths.append(path)
     except OSError as error:
         raise OperatorError(f"The problems can't be written to {out}: {error.strerror}.") from error
