@@ -142,7 +142,8 @@ def _two_parents(root: _Node, definition: HierarchyDefinition, file: str) -> lis
                 parents.setdefault(node.key, []).append(node)
         for key, nodes in parents.items():
             if len(nodes) > 1:
-                above = " and ".join(f"“{'/'.join(node.path()[:-1])}”" for node in nodes[:_SHOWN])
+                places = sorted("/".join(node.path()[:-1]) for node in nodes)
+                above = " and ".join(f"“{place}”" for place in places[:_SHOWN])
                 cause = f"Key “{key}” of level {level.name} ({definition.name}) stands under {above}."
                 remedy = "Give it one parent, or say unique = false for the level."
                 mistakes.append(Mistake(file, 0, 0, cause, remedy))
