@@ -28,6 +28,7 @@ from app.web.pages import Site
 from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
 from app.web.reply import IMMUTABLE, NO_STORE, REVALIDATE, Reply, redirect
+from app.web.search import SearchIndex
 
 HTML = "text/html; charset=utf-8"
 
@@ -91,6 +92,7 @@ class _Front:
         self._assets = assets
         self._render = renderer
         self._contents: Contents | None = None
+        self._indices: dict[tuple[str, str], SearchIndex] = {}
 
     def routes(self) -> FastAPI:
         app = FastAPI(
@@ -110,6 +112,7 @@ class _Front:
         get("/{language}")(self.language)
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)
+        get("/{language}/search")(self.search)
         get("/{language}/f/{path:path}")(self.folder)
         get("/{language}/s/{path:path}")(self.sheet)
         for error in (RefusalError, NotPublishedError, ReleaseMovedError, HTTPException):
@@ -158,6 +161,20 @@ class _Front:
 
     async def confidentiality(self, request: Request, language: str) -> Response:
         return self._page(self._site(request, language).confidentiality())
+
+    async def search(self, request: Request, language: str) -> Response:
+        site = self._site(request, language)
+        fields, _ = _wishes(request)
+        words = " ".join(fields.get("q", "").split())[:200]
+        return await run_sync(self._search, site, words)
+
+    def _search(self, site: Site, words: str) -> Response:
+        key = (site.contents.catalogue.release_id, site.language)
+        index = self._indices.get(key)
+        if index is None:
+            index = site.search_index(self._reader)
+            self._indices = {k: v for k, v in self._indices.items() if k[0] == key[0]} | {key: index}
+        return self._page(site.search(words, index))
 
     # ------------------------------------------------------------------ addresses with cells
 

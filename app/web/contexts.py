@@ -134,6 +134,25 @@ class ConfidentialityPage:
 
 
 @dataclass(frozen=True)
+class SearchResult:
+    """A sheet that was found: ``members`` lead to it with the choice that shows them."""
+
+    number: str
+    title: str
+    address: str
+    path: str
+    members: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    template: ClassVar[str] = "search.html"
+    frame: Frame
+    words: str
+    results: tuple[SearchResult, ...]
+
+
+@dataclass(frozen=True)
 class ErrorPage:
     template: ClassVar[str] = "error.html"
     frame: Frame
@@ -141,4 +160,4 @@ class ErrorPage:
     sentence: str
 
 
-Page = HomePage | FolderPage | SheetPage | ConfidentialityPage | ErrorPage
+Page = HomePage | FolderPage | SheetPage | ConfidentialityPage | SearchPage | ErrorPage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -25,6 +25,8 @@ from app.web.contexts import (
     LanguageLink,
     Link,
     Option,
+    SearchPage,
+    SearchResult,
     SheetPage,
 )
 from app.web.formats.download import Download
@@ -32,6 +34,7 @@ from app.web.language import INTERFACE, language_name, long_date, translations
 from app.web.protection import protected_measures
 from app.web.refusals import sentence
 from app.web.render import markdown
+from app.web.search import Hit, SearchIndex
 from app.web.tables import caption, lay_out
 
 #: Downloads that every query has: extension and what it is called.
@@ -107,6 +110,40 @@ class Site:
             cubes=protected_measures(catalogue, self.language),
             hide_zeros=catalogue.hide_zeros,
         )
+
+    def search(self, words: str, index: SearchIndex) -> SearchPage:
+        return SearchPage(
+            frame=self.frame(self._("Search"), "search", urlencode({"q": words}), crumbs=()),
+            words=words,
+            results=tuple(self._result(hit) for hit in index.find(words)),
+        )
+
+    def _result(self, hit: Hit) -> SearchResult:
+        address = f"/{self.language}/s/{quote(hit.entry.sheet.id)}"
+        folders = [text_in(folder.title, self.language) for folder in hit.entry.path if folder.id]
+        return SearchResult(
+            number=hit.entry.number,
+            title=text_in(hit.entry.sheet.title, self.language),
+            address=address,
+            path=" › ".join(folders),
+            members=tuple(
+                Link(found.text, f"{address}?{urlencode(found.choice)}" if found.choice else address)
+                for found in hit.members
+            ),
+        )
+
+    def search_index(self, reader: LiveReader) -> SearchIndex:
+        """The index of this release in this language, from each sheet as it first appears."""
+        contents = self.contents
+        release = contents.catalogue.release_id
+
+        def first_sight() -> Iterator[tuple[SheetEntry, tuple[Choice, ...], tuple[MaskedCellSet, ...]]]:
+            for entry in contents.root.walk():
+                choices = contents.choices(entry.sheet, {})
+                answers = answer_queries(reader, release, entry, choices)
+                yield entry, choices, tuple(served.masked for _, served in answers)
+
+        return SearchIndex(contents, self.language, first_sight())
 
     def sheet(
         self,

@@ -56,7 +56,7 @@ def test_contents_are_numbered_and_breadcrumbs_lead_back(site: ASGIApp) -> None:
 def test_a_form_shows_what_is_chosen_and_defaults_to_the_latest_period(site: ASGIApp) -> None:
     def chosen(address: str) -> list[str]:
         return html.fromstring(ask(site, address).content).xpath(
-            "//form[not(ancestor::details)]//option[@selected]/@value"
+            "//main//form[not(ancestor::details)]//option[@selected]/@value"
         )
 
     assert chosen("/en/s/territory/towns") == ["N", "2023"]
