@@ -261,6 +261,12 @@ class LinearProgram:
         basis.valid, basis.alien = True, False
         return basis
 
+    def forget_basis(self) -> None:
+        """Start the next solve from scratch: after changes of bounds and costs at once, what is left
+        of the old basis is neither primal nor dual feasible and costs many times more.
+        """
+        self._highs.clearSolver()
+
     def set_basis(self, basis: Any) -> None:
         """Start the next solve from a basis of :meth:`basis` (same columns and rows)."""
         self._highs.setBasis(basis)

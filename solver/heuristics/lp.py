@@ -12,22 +12,44 @@ import numpy as np
 
 from solver.heuristics.clock import Clock
 from solver.heuristics.mover import Mover
+from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover, Needs
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
 _SLOPES = 2
+# Beyond so many columns the linear program looks only near the cell, first at so many columns.
+_LARGE = 4000
+_NEAR = 1500
 
 
-def protect_lp(problem: Problem, cover: Cover, clock: Clock) -> None:
+def protect_lp(
+    cover: Cover,
+    clock: Clock,
+    weight: FloatArray | None = None,
+    allowed: BoolArray | None = None,
+) -> None:
     """Meet every need of a cover by cheapest movements.
+
+    Parameters
+    ----------
+    weight : float64[n], optional
+        Cost of hiding as this search sees it; the problem's own by default.
+    allowed : bool[n], optional
+        Columns that may be hidden; default, all.
 
     Raises
     ------
     FrozenTargetError
         A need cannot be met by any pattern.
     """
-    meet_needs(Mover(problem, cover.needs), cover, problem.weight, clock)
+    problem = cover.problem
+    weight = problem.weight if weight is None else weight
+    open_ = np.ones(problem.n, dtype=np.bool_) if allowed is None else allowed | cover.hidden
+    if open_.sum() > _LARGE:
+        _meet_nearby(cover, weight, open_, clock)
+    else:
+        meet_needs(Mover(problem, cover.needs, np.flatnonzero(open_)), cover, weight, clock)
 
 
 def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slopes: int = _SLOPES) -> None:
@@ -36,33 +58,62 @@ def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slo
     `slopes` is how often a movement is priced again by its own last answer; out of time, a
     movement is taken as it comes.
     """
+    needs = cover.needs
+    for need in needs.by_level.tolist():
+        if cover.unmet[need]:
+            prices = np.where(cover.hidden, 0.0, weight)
+            found = _cheapest(mover, needs, need, prices, clock, slopes)
+            if found is None:
+                raise FrozenTargetError(_original(cover.problem, int(needs.cell[need])))
+            cover.add(mover.columns, found)
+
+
+def _meet_nearby(cover: Cover, weight: FloatArray, allowed: BoolArray, clock: Clock) -> None:
     problem, needs = cover.problem, cover.needs
-    order = needs.by_level
-    for need in order[cover.unmet[order]].tolist():
+    nearby = Nearby(problem)
+    barred = np.flatnonzero(~allowed)
+    most = _NEAR
+    for need in needs.by_level.tolist():
         if not cover.unmet[need]:
             continue
+        cell, level = int(needs.cell[need]), float(needs.level[need])
         prices = np.where(cover.hidden, 0.0, weight)
-        mover.set_prices(prices, float(needs.level[need]))
-        found = mover.move(need)
-        clock.charge(mover.size)
+        closed = np.concatenate([barred, problem.known[needs.attacker[need]]])
+        most = max(_NEAR, int(0.8 * most))
+        while True:
+            mover = Mover(problem, needs, nearby.columns(cell, level, prices, most, closed))
+            found = _cheapest(mover, needs, need, prices, clock, _SLOPES)
+            if found is not None or most >= problem.n:
+                break
+            most *= 2
         if found is None:
-            raise FrozenTargetError(_original(problem, int(needs.cell[need])))
-        best, least = found, _new_cost(found, mover, prices)
-        for _ in range(slopes):
-            if least == 0.0 or clock.out:
-                break
-            mover.set_unit_prices(_slopes(found, mover, prices, float(needs.level[need])))
-            again = mover.move(need)
-            clock.charge(mover.size)
-            if again is None:
-                break
-            cost = _new_cost(again, mover, prices)
-            if cost < least * (1 - 1e-9):
-                best, least = again, cost
-            elif cost > least or (again == found).all():
-                break
-            found = again
-        cover.add(mover.columns, best)
+            raise FrozenTargetError(_original(problem, cell))
+        cover.add(mover.columns, found)
+
+
+def _cheapest(
+    mover: Mover, needs: Needs, need: int, prices: FloatArray, clock: Clock, slopes: int
+) -> FloatArray | None:
+    level = float(needs.level[need])
+    mover.set_prices(prices, level)
+    best = found = mover.move(need)
+    clock.charge(mover.size)
+    if best is None or found is None:
+        return None
+    least = _new_cost(best, mover, prices)
+    for _ in range(slopes):
+        if least == 0.0 or clock.out:
+            break
+        mover.set_unit_prices(_slopes(found, mover, prices, level))
+        again = mover.move(need)
+        clock.charge(mover.size)
+        if again is None:
+            break
+        cost = _new_cost(again, mover, prices)
+        if cost >= least * (1 - 1e-9):
+            break
+        best, least, found = again, cost, again
+    return best
 
 
 def _moving(move: FloatArray) -> BoolArray:

