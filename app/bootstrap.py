@@ -14,7 +14,7 @@ from app.domain.errors import OperatorError, UserError
 from app.domain.progress import ProgressCallback
 from app.domain.publication import Publication
 from app.pipeline.check import check_publication as check
-from app.pipeline.define import load_publication
+from app.pipeline.define import draft_publication, load_publication
 from app.pipeline.promises import read_promises
 from app.pipeline.run import STEP_NAMES, Outcome, run
 from app.pipeline.run import export_problems as write_problems
@@ -73,8 +73,14 @@ def check_publication(folder: Path) -> Publication:
     UserError
         With every mistake of all files.
     """
-    publication = load_publication(folder)
-    check(publication, open_cube)
+    publication, mistakes = draft_publication(folder)
+    if publication is not None:
+        try:
+            check(publication, open_cube)
+        except UserError as error:
+            mistakes += error.mistakes
+    if mistakes or publication is None:
+        raise UserError(mistakes)
     return publication
 
 

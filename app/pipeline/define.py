@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from app.domain.cube import Texts
-from app.domain.errors import UserError
+from app.domain.errors import Mistake, UserError
 from app.domain.publication import (
     CubeDefinition,
     Folder,
@@ -32,6 +32,23 @@ def load_publication(folder: Path) -> Publication:
     UserError
         With every mistake of every file: place, cause and remedy.
     """
+    publication, mistakes = draft_publication(folder)
+    if mistakes or publication is None:
+        raise UserError(mistakes)
+    return publication
+
+
+def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, ...]]:
+    """What can be read of a publication folder, and every mistake in its text.
+
+    A draft with mistakes holds what is right: `check` tries that against the data, so that its authors see
+    the mistakes of both kinds in one go.
+
+    Raises
+    ------
+    UserError
+        There is no such folder.
+    """
     mistakes = Mistakes()
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}.")
@@ -44,15 +61,13 @@ def load_publication(folder: Path) -> Publication:
             Position("sheets", 0), "There is no sheet.", "Write one as sheets/<folder>/<sheet>.toml."
         )
     if root is None:
-        raise UserError(mistakes.found)
+        return None, tuple(mistakes.found)
     title = root.texts("title", languages, required=True)
     description = root.texts("description", languages)
     publisher = root.texts("publisher", languages)
     confidentiality = read_confidentiality(root, cubes, bool(mistakes.found))
     root.done("languages")
-    if mistakes.found:
-        raise UserError(mistakes.found)
-    return Publication(
+    publication = Publication(
         folder=str(folder),
         title=title,
         description=description,
@@ -63,6 +78,7 @@ def load_publication(folder: Path) -> Publication:
         confidentiality=confidentiality,
         digest=_digest(folder),
     )
+    return publication, tuple(mistakes.found)
 
 
 def _languages(root: Reader | None) -> tuple[str, ...]:
