@@ -92,6 +92,10 @@ class CubeServer(Protocol):
         """Members of a set expression over one hierarchy, in order."""
         ...
 
+    def values(self, coords: IntArray) -> FloatArray:
+        """Values of cells (int32[n, 1+H]) of own measures and members: float64[n], nan without facts."""
+        ...
+
     def measure(self, coords: IntArray, groups: Sequence[Group] = (), top: int = 3) -> Profiles:
         """Contributor profiles of cells.
 
