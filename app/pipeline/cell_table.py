@@ -18,6 +18,9 @@ from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 
 SAME = 1e-9
 
+#: Implied cells that are asked for at once.
+CHUNK = 5_000
+
 
 @dataclass(frozen=True, eq=False)
 class _Block:
@@ -226,13 +229,31 @@ class _Measured:
     def values(self, coords: IntArray) -> NDArray[np.float64]:
         keys = list(map(bytes, np.ascontiguousarray(coords, dtype=np.int32)))
         unknown = [place for place, key in enumerate(keys) if key not in self._known]
-        if unknown:
-            asked = coords[unknown]
-            own, groups = as_groups(self._space, asked)
-            profiles = self._server.measure(own, groups)
-            found = np.where(profiles.count > 0, profiles.value, np.nan).tolist()
-            self._known.update(zip((keys[place] for place in unknown), found, strict=True))
+        for start in range(0, len(unknown), CHUNK):
+            chunk = unknown[start : start + CHUNK]
+            found = self._ask(coords[chunk]).tolist()
+            self._known.update(zip((keys[place] for place in chunk), found, strict=True))
         return np.array([self._known[key] for key in keys], dtype=np.float64)
+
+    def _ask(self, coords: IntArray) -> NDArray[np.float64]:
+        """Values from the cube; a group's is the sum over its members that have facts."""
+        owner = np.arange(len(coords))
+        for column, own in enumerate(self._space.own.tolist()):
+            extra = coords[:, column] >= own
+            if extra.any():
+                numbers = coords[extra, column].astype(np.int64)
+                if not all(self._space.extra(column, int(n)).is_group for n in np.unique(numbers)):
+                    raise InternalError("a calculated cell was taken for one with contributors")
+                place, member, _ = self._space.terms_of(column, numbers)
+                spread = coords[extra][place]
+                spread[:, column] = member
+                coords = np.concatenate([coords[~extra], spread])
+                owner = np.concatenate([owner[~extra], owner[extra][place]])
+        found = self._server.values(coords)
+        full = ~np.isnan(found)
+        n = int(owner.max()) + 1
+        total = np.bincount(owner[full], weights=found[full], minlength=n)
+        return np.where(np.bincount(owner[full], minlength=n) > 0, total, np.nan)
 
 
 def as_groups(space: Space, coords: IntArray) -> tuple[IntArray, Sequence[Group]]:
