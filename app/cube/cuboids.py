@@ -93,6 +93,11 @@ class Cuboids:
         aggregators = [measure.aggregator for measure in cube.measures]
         self._cheapest = min(range(len(aggregators)), key=lambda m: aggregators[m] not in _FROM_PARTS)
 
+    def clear(self) -> None:
+        """Forget what has been made."""
+        with self._lock:
+            self._made.clear()
+
     def strides(self, levels: Levels) -> Ints:
         """Packs the members of grouped hierarchies into one key, int64[H]."""
         strides = np.zeros(len(levels), dtype=np.int64)

@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +33,7 @@ from app.domain.formula import (
     Linear,
     Overrides,
     Recompute,
-    add,
     constant,
-    divide,
-    multiply,
-    scale,
 )
 from app.mdx import Source, to_text
 from app.mdx.tree import (
@@ -123,6 +120,8 @@ class Definition:
 
 Handler = Callable[["Evaluator", Call, Context], Value]
 FUNCTIONS: dict[str, Handler] = {}
+#: What the operators do, by type of node; see `app.cube.operators`.
+OPERATORS: dict[type, Callable[[Evaluator, Any, Context], Value]] = {}
 
 
 def function(*names: str) -> Callable[[Handler], Handler]:
@@ -179,7 +178,7 @@ class Evaluator:
         value = self.evaluate(node, ctx)
         if isinstance(value, SetValue):
             return value
-        position = self._position(value, ctx)
+        position = self.position(value, ctx)
         if position is None:
             remedy = "Add .Members." if isinstance(value, LevelValue) else ""
             raise self.error(ctx, node.at, f"Expected a set, but this is {self.kind(value)}.", remedy)
@@ -188,7 +187,7 @@ class Evaluator:
     def to_tuple(self, node: Expression | None, ctx: Context) -> TupleValue:
         node = self.given(node, ctx)
         value = self.evaluate(node, ctx)
-        position = self._position(value, ctx)
+        position = self.position(value, ctx)
         if position is None and isinstance(value, SetValue) and len(value) == 1:
             position = value.tuples()[0]
         if position is None:
@@ -201,7 +200,7 @@ class Evaluator:
             raise self.error(ctx, self.given(node, ctx).at, "Expected a member, but this is a tuple.")
         return position
 
-    def _position(self, value: Value, ctx: Context) -> TupleValue | None:
+    def position(self, value: Value, ctx: Context) -> TupleValue | None:
         if isinstance(value, TupleValue):
             return value
         if isinstance(value, HierarchyValue):
@@ -321,14 +320,8 @@ class Evaluator:
                 return self._braces(items, node, ctx)
             case Parens(items):
                 return self.evaluate(items[0], ctx) if len(items) == 1 else self._tuple(items, ctx)
-            case Chain():
-                return self._chain(node, ctx)
-            case Unary():
-                return self._unary(node, ctx)
-            case Range():
-                return self._range(node, ctx)
-            case Case():
-                return self._case(node, ctx)
+            case Chain() | Unary() | Range() | Case():
+                return OPERATORS[type(node)](self, node, ctx)
             case Alias(expression, name):
                 made = self.to_set(expression, ctx)
                 self.sets[name.lower()] = (expression, ctx.source)
@@ -429,155 +422,6 @@ class Evaluator:
 
     def _is_set(self, value: Value) -> bool:
         return isinstance(value, SetValue)
-
-    def _chain(self, node: Chain, ctx: Context) -> Value:
-        operator = node.operators[0]
-        if operator in ("AND", "OR", "XOR"):
-            return self._logic(node, ctx)
-        values = [self.evaluate(operand, ctx) for operand in node.operands]
-        if operator in ("=", "<>", "<", ">", "<=", ">=", "IS", "IN", "NOT IN"):
-            return self._compare(operator, values, node, ctx)
-        if "||" in node.operators or any(isinstance(value, str) for value in values):
-            if not all(isinstance(value, str) for value in values) or "-" in node.operators:
-                raise self.error(ctx, node.at, "Texts can only be joined to texts.")
-            return "".join(value for value in values if isinstance(value, str))
-        if any(isinstance(value, SetValue) for value in values):
-            return self._set_chain(node, ctx)
-        result = self.as_formula(values[0], node.operands[0], ctx)
-        formulas = [
-            self.as_formula(value, part, ctx) for value, part in zip(values, node.operands, strict=True)
-        ]
-        if operator in "+-":
-            return add(formulas, [1, *(1 if sign == "+" else -1 for sign in node.operators)])
-        for sign, right in zip(node.operators, formulas[1:], strict=True):
-            result = multiply(result, right) if sign == "*" else divide(result, right)
-        return result
-
-    def _set_chain(self, node: Chain, ctx: Context) -> SetValue:
-        parts = [self.to_set(operand, ctx) for operand in node.operands]
-        if set(node.operators) == {"*"}:
-            return self.cross(parts, node.at, ctx)
-        result = parts[0]
-        for sign, part, operand in zip(node.operators, parts[1:], node.operands[1:], strict=True):
-            if sign == "+":
-                result = distinct(self.join([result, part], [node.at, operand.at], ctx))
-            elif sign == "-":
-                self.join([result, part], [node.at, operand.at], ctx)
-                result = keep(distinct(result), part, False)
-            else:
-                raise self.error(ctx, operand.at, "Sets can't be divided.")
-        return result
-
-    def _logic(self, node: Chain, ctx: Context) -> Value:
-        truths = [self.to_truth(operand, ctx) for operand in node.operands]
-        if any(not isinstance(truth, bool) for truth in truths):
-            formulas = tuple(
-                self.as_formula(truth, part, ctx) for truth, part in zip(truths, node.operands, strict=True)
-            )
-            if len(set(node.operators)) > 1:
-                raise self.error(ctx, node.at, "OR and XOR need brackets between them.")
-            return Apply(node.operators[0].lower(), formulas)
-        result = bool(truths[0])
-        for sign, truth in zip(node.operators, truths[1:], strict=True):
-            if sign == "AND":
-                result = result and bool(truth)
-            else:
-                result = (result or bool(truth)) if sign == "OR" else result != bool(truth)
-        return result
-
-    def to_truth(self, node: Expression | None, ctx: Context) -> bool | Formula:
-        """A truth value, or a formula that is 0 or 1 by the values of cells."""
-        node = self.given(node, ctx)
-        value = self.evaluate(node, ctx)
-        if isinstance(value, bool):
-            return value
-        formula = self.as_formula(value, node, ctx)
-        if isinstance(formula, Linear) and formula.is_constant:
-            return bool(formula.constant)
-        return formula
-
-    def _compare(self, operator: str, values: list[Value], node: Chain, ctx: Context) -> Value:
-        left, right = values
-        if operator == "IS":
-            if isinstance(right, Linear) and right.is_empty:
-                return (isinstance(left, TupleValue) and left.is_nothing) or left == right
-            one, other = self._position(left, ctx), self._position(right, ctx)
-            if isinstance(left, HierarchyValue) and isinstance(right, HierarchyValue):
-                return left == right
-            return one == other if one is not None and other is not None else left == right
-        if operator in ("IN", "NOT IN"):
-            position = self.to_tuple(node.operands[0], ctx)
-            members = self.to_set(node.operands[1], ctx)
-            found = members.columns == position.columns and position.numbers in map(
-                tuple, members.rows.tolist()
-            )
-            return found == (operator == "IN")
-        if isinstance(left, str) and isinstance(right, str):
-            return _holds(operator, (left > right) - (left < right))
-        one_value = self.as_formula(left, node.operands[0], ctx)
-        other_value = self.as_formula(right, node.operands[1], ctx)
-        if all(isinstance(side, Linear) and side.is_constant for side in (one_value, other_value)):
-            a, b = (
-                side.constant or Fraction(0) for side in (one_value, other_value) if isinstance(side, Linear)
-            )
-            return _holds(operator, (a > b) - (a < b))
-        return Apply(operator, (one_value, other_value))
-
-    def _unary(self, node: Unary, ctx: Context) -> Value:
-        if node.operator == "NOT":
-            truth = self.to_truth(node.operand, ctx)
-            return not truth if isinstance(truth, bool) else Apply("not", (truth,))
-        if node.operator == "EXISTING":
-            raise self.error(ctx, node.at, "EXISTING isn't supported.")
-        formula = self.to_formula(node.operand, ctx)
-        return scale(formula, Fraction(-1)) if node.operator == "-" else formula
-
-    def _range(self, node: Range, ctx: Context) -> SetValue:
-        ends = [self.to_member(end, ctx) for end in (node.first, node.last)]
-        if ends[0].columns != ends[1].columns:
-            raise self.error(ctx, node.at, "The ends of a range are of different hierarchies.")
-        column = self.columns[ends[0].columns[0]]
-        first, last = (end.numbers[0] for end in ends)
-        if -1 in (first, last) or max(first, last) >= column.hierarchy.size:
-            return SetValue.of(ends[0].columns, [])
-        depth = column.hierarchy.depth
-        if depth[first] != depth[last]:
-            raise self.error(ctx, node.at, "The ends of a range are of different levels.")
-        members = column.at_level[depth[first]]
-        low, high = np.searchsorted(members, sorted((first, last)))
-        return SetValue(ends[0].columns, members[low : high + 1, None])
-
-    def _case(self, node: Case, ctx: Context) -> Value:
-        branches: list[tuple[Formula, Formula]] = []
-        for condition, result in node.branches:
-            if node.subject is None:
-                truth = self.to_truth(condition, ctx)
-            else:
-                test = Chain((node.subject, condition), ("=",), condition.at)
-                truth = self.to_truth(test, ctx)
-            if truth is True and not branches:
-                return self.evaluate(result, ctx)
-            if truth is not False:
-                branches.append(
-                    (constant(int(truth)) if isinstance(truth, bool) else truth, self.to_formula(result, ctx))
-                )
-        if not branches:
-            return EMPTY if node.otherwise is None else self.evaluate(node.otherwise, ctx)
-        value: Formula = EMPTY if node.otherwise is None else self.to_formula(node.otherwise, ctx)
-        for truth_formula, result_formula in reversed(branches):
-            value = Apply("if", (truth_formula, result_formula, value))
-        return value
-
-
-def _holds(operator: str, order: int) -> bool:
-    return {
-        "=": order == 0,
-        "<>": order != 0,
-        "<": order < 0,
-        ">": order > 0,
-        "<=": order <= 0,
-        ">=": order >= 0,
-    }[operator]
 
 
 def distinct(value: SetValue) -> SetValue:

@@ -14,12 +14,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from app.cube.cuboids import Cuboids, Levels
 from app.cube.facts import Ancestors, Facts
 from app.cube.keys import unique_rows
 from app.cube.port import Group, Profiles
+from app.cube.tables import (
+    Entities,
+    Table,
+    counting_sort,
+    empty_table,
+    gather,
+    merge,
+    no_entities,
+    put,
+    sorted_groups,
+    steps,
+    tallest,
+    totals,
+    union,
+)
 from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
 
@@ -33,60 +47,6 @@ _TABLE = 8_000_000
 _CHUNK = 1_000_000
 #: However small the weights, no more contributions of a cell are looked at.
 _MOST_PIECES = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Entities:
-    """What single contributors bring, a row for each cell that they are in.
-
-    Attributes
-    ----------
-    contributor : int64[n]
-    weight : float64[n] or None
-    amounts : float64[n] by measure
-        Contribution of one weighted unit.
-    asked : bool[n] or None
-    """
-
-    contributor: Ints
-    weight: FloatArray | None
-    amounts: tuple[FloatArray, ...]
-    asked: NDArray[np.bool_] | None
-
-    @property
-    def size(self) -> int:
-        return len(self.contributor)
-
-
-def _sorted_groups(key: Ints) -> tuple[Rows, Ints]:
-    """Order by a key, and where each group of equals starts in it."""
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    changes = np.ones(len(order), dtype=bool)
-    changes[1:] = ordered[1:] != ordered[:-1]
-    return order, np.flatnonzero(changes)
-
-
-def merge(facts: Facts, cells: Ints, rows: Rows) -> tuple[Ints, Rows, Entities]:
-    """One entity for each contributor of each cell: the cell, a fact row of it, and its rows' sum.
-
-    Weighted sums are divided by the contributor's least weight, so that with one weight throughout each
-    unit counts as often as the weight says.
-    """
-    width = int(cells.max(initial=0)) + 1
-    order, starts = _sorted_groups(facts.contributor[rows] * width + cells)
-    rows = rows[order]
-    weight = None if facts.weight is None else np.minimum.reduceat(facts.weight[rows], starts)
-    amounts: list[FloatArray] = []
-    for column in facts.measures:
-        if not column.limbs.shape[1]:
-            amounts.append(np.zeros(len(starts)))
-            continue
-        total = column.scale.to_float(np.add.reduceat(column.limbs[rows], starts, axis=0))
-        amounts.append(total if weight is None else total / weight)
-    asked = None if facts.asked is None else np.logical_or.reduceat(facts.asked[rows], starts)
-    first = rows[starts]
-    return cells[order][starts], first, Entities(facts.contributor[first], weight, tuple(amounts), asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,20 +64,6 @@ class _Split:
     wanderers: Facts
 
 
-@dataclass(eq=False)
-class _Table:
-    """Profiles of the settled contributors by cell key; sizes and widths are float64[n, pieces]."""
-
-    key: Ints
-    count: Ints
-    weighted: FloatArray
-    holder: Ints
-    sizes: dict[int, FloatArray]
-    widths: dict[int, FloatArray]
-    mass: dict[int, FloatArray]
-    requested: dict[int, FloatArray]
-
-
 class Profiler:
     """Makes profiles of cells of one cube; what it learns of a level combination is kept."""
 
@@ -128,7 +74,7 @@ class Profiler:
         self.ancestors: Ancestors = cuboids.ancestors
         self._splits: list[_Split] | None = None
         self._orders: dict[tuple[int, int], Rows] = {}
-        self._made: dict[tuple[int, Levels], _Table] = {}
+        self._made: dict[tuple[int, Levels], Table] = {}
         self._pieces = 0
         self._lock = RLock()
 
@@ -174,14 +120,14 @@ class Profiler:
             if fixed < 0
             else contributor * self.cube.hierarchies[fixed].size + self.facts.leaf[fixed]
         )
-        order, starts = _sorted_groups(who)
+        order, starts = sorted_groups(who)
         low = np.minimum.reduceat(leaf[order], starts)
         high = np.maximum.reduceat(leaf[order], starts)
         lengths = np.diff(np.append(starts, len(order)))
         settled = np.repeat(low == high, lengths)
         rows = np.sort(order[settled])
         groups = np.unique(leaf[rows], return_inverse=True)[1].astype(np.int64)
-        _, first, entities = merge(self.facts, groups, rows) if len(rows) else _no_entities(self.facts)
+        _, first, entities = merge(self.facts, groups, rows) if len(rows) else no_entities(self.facts)
         places = tuple(column[first] for column in self.facts.leaf)
         # In order of their contributors, so that sorting them by contributor again costs little.
         wandering = order[~settled]
@@ -207,7 +153,7 @@ class Profiler:
 
     def _tables(
         self, wanted: set[Levels], measures: set[int], pieces: int, mixed: bool
-    ) -> dict[Levels, _Table]:
+    ) -> dict[Levels, Table]:
         """Tables of level combinations: the finest from the facts, the others from finer ones."""
         if pieces > self._pieces:
             self._made.clear()
@@ -225,8 +171,8 @@ class Profiler:
                 self._made[key] = self._roll_up(source, levels, measures)
         return {levels: self._made[self._split_for(levels, mixed), levels] for levels in wanted}
 
-    def _source(self, split: int, levels: Levels, measures: set[int]) -> tuple[Levels, _Table] | None:
-        best: tuple[Levels, _Table] | None = None
+    def _source(self, split: int, levels: Levels, measures: set[int]) -> tuple[Levels, Table] | None:
+        best: tuple[Levels, Table] | None = None
         for (other, finer), table in self._made.items():
             if other != split or finer == levels or not measures <= set(table.sizes):
                 continue
@@ -244,7 +190,7 @@ class Profiler:
             self._orders[split, measure] = found
         return found
 
-    def _scan(self, split: int, levels: Levels, measures: set[int]) -> _Table:
+    def _scan(self, split: int, levels: Levels, measures: set[int]) -> Table:
         settled = self.splits()[split].settled
         key = self.cuboids.keys(levels)
         number = self._numbers(self.splits()[split].leaf, settled.size, levels, key)
@@ -257,7 +203,7 @@ class Profiler:
         key: Ints,
         measures: set[int],
         order_of: Callable[[int], Rows],
-    ) -> _Table:
+    ) -> Table:
         """Profiles of cells from the entities in them; ``number`` is each entity's cell, -1 for none.
 
         ``order_of`` gives the entities that may be among the largest, in descending order.
@@ -267,10 +213,10 @@ class Profiler:
         cells = number[inside]
         count = np.bincount(cells, minlength=n).astype(np.int64)
         weight = entities.weight
-        weighted = count.astype(np.float64) if weight is None else _totals(cells, weight[inside], n)
+        weighted = count.astype(np.float64) if weight is None else totals(cells, weight[inside], n)
         holder = np.full(n, -1, dtype=np.int64)
         holder[cells] = entities.contributor[inside]
-        table = _Table(key, count, weighted, holder, {}, {}, {}, {})
+        table = Table(key, count, weighted, holder, {}, {}, {}, {})
         asked = None if entities.asked is None else inside[entities.asked[inside]]
         for measure in measures:
             amounts = np.abs(entities.amounts[measure])
@@ -284,7 +230,7 @@ class Profiler:
                 ranked = number[order]
                 if len(inside) < len(number):
                     order, ranked = order[ranked >= 0], ranked[ranked >= 0]
-                by_cell = _counting_sort(ranked, n)
+                by_cell = counting_sort(ranked, n)
                 candidates = np.bincount(ranked, minlength=n)
                 starts = np.cumsum(candidates) - candidates
                 for piece in range(self._pieces):
@@ -294,18 +240,18 @@ class Profiler:
                     width[has, piece] = 1.0 if weight is None else weight[rows]
             mass = amounts[inside] if weight is None else amounts[inside] * weight[inside]
             table.sizes[measure], table.widths[measure] = size, width
-            table.mass[measure] = _totals(cells, mass, n)
+            table.mass[measure] = totals(cells, mass, n)
             table.requested[measure] = np.zeros(n)
             if asked is not None:
                 np.maximum.at(table.requested[measure], number[asked], amounts[asked])
         return table
 
-    def _roll_up(self, source: tuple[Levels, _Table], levels: Levels, measures: set[int]) -> _Table:
+    def _roll_up(self, source: tuple[Levels, Table], levels: Levels, measures: set[int]) -> Table:
         finer, table = source
         key = self.cuboids.keys(levels)
         packed, inside = self.cuboids.coarser_keys(finer, table.key, levels)
         rows = np.flatnonzero(inside)
-        return _gather(table, rows, np.searchsorted(key, packed[rows]), key, measures)
+        return gather(table, rows, np.searchsorted(key, packed[rows]), key, measures)
 
     def _numbers(self, leaf: Sequence[IntArray], size: int, levels: Levels, keys: Ints) -> Ints:
         """Which of the sorted cell keys each of ``size`` rows is in, -1 for none."""
@@ -357,8 +303,8 @@ class Profiler:
         )
         for measure in measures:
             rows = np.flatnonzero(coords[:, 0] == measure)
-            size, width = _tallest(total.sizes[measure][cell[rows]], total.widths[measure][cell[rows]])
-            answer.top[rows] = _steps(size, width, top)
+            size, width = tallest(total.sizes[measure][cell[rows]], total.widths[measure][cell[rows]])
+            answer.top[rows] = steps(size, width, top)
             answer.requested[rows] = total.requested[measure][cell[rows]]
             signed = bool((self.facts.measures[measure].limbs < 0).any())
             answer.mass[rows] = total.mass[measure][cell[rows]] if signed else answer.value[rows]
@@ -374,17 +320,17 @@ class Profiler:
 
     def _profiles(
         self, cells: IntArray, group_of: list[list[Group]], measures: set[int], pieces: int
-    ) -> _Table:
+    ) -> Table:
         """Profiles of distinct cells; column 0 of the coordinates doesn't matter."""
         n = len(cells)
-        total = _empty_table(np.arange(n), measures, max(pieces, self._pieces))
+        total = empty_table(np.arange(n), measures, max(pieces, self._pieces))
         grouped = self._is_grouped(cells)
         plain = np.flatnonzero(~grouped)
         combinations, which = self.cuboids.signatures(cells[plain])
         tables = self._tables(set(combinations), measures, pieces, False)
         for index, levels in enumerate(combinations):
             mine = plain[which == index]
-            _put(total, mine, self._level(levels, self.cuboids.pack(levels, cells[mine]), tables[levels]))
+            put(total, mine, self._level(levels, self.cuboids.pack(levels, cells[mine]), tables[levels]))
         joined: NDArray[np.bool_] = np.zeros(n, dtype=bool)
         for split in self.splits()[1:]:
             size = self.cube.hierarchies[split.fixed].size
@@ -394,15 +340,15 @@ class Profiler:
             reach = np.cumsum(self._part_counts(cells[chosen], group_of)) // _CHUNK
             for rows in np.split(chosen, np.flatnonzero(np.diff(reach)) + 1):
                 if len(rows):
-                    _put(total, rows, self._joined(cells[rows], group_of, measures, pieces, mixed))
+                    put(total, rows, self._joined(cells[rows], group_of, measures, pieces, mixed))
         return total
 
-    def _level(self, levels: Levels, keys: Ints, table: _Table) -> _Table:
+    def _level(self, levels: Levels, keys: Ints, table: Table) -> Table:
         """Profiles of plain cells of one level combination."""
         n, measures = len(keys), set(table.sizes)
         place = np.minimum(np.searchsorted(table.key, keys), len(table.key) - 1)
         hit = np.flatnonzero(table.key[place] == keys)
-        found = _gather(table, place[hit], hit.astype(np.int64), np.arange(n), measures)
+        found = gather(table, place[hit], hit.astype(np.int64), np.arange(n), measures)
         wanderers = self.splits()[self._split_for(levels, False)].wanderers
         if not wanderers.size:
             return found
@@ -412,7 +358,7 @@ class Profiler:
         met, _, entities = merge(wanderers, order[number[inside]], inside)
         return self._with_wanderers(found, met, entities, measures)
 
-    def _with_wanderers(self, found: _Table, met: Ints, entities: Entities, measures: set[int]) -> _Table:
+    def _with_wanderers(self, found: Table, met: Ints, entities: Entities, measures: set[int]) -> Table:
         """Adds wandering contributors, of whom only those above the smallest piece kept can matter."""
 
         def order_of(measure: int) -> Rows:
@@ -424,7 +370,7 @@ class Profiler:
 
         n = len(found.count)
         table = self._reduce(entities, met, np.arange(n), measures, order_of)
-        return _union([found, table], n, measures)
+        return union([found, table], n, measures)
 
     def _part_counts(self, coords: IntArray, group_of: list[list[Group]]) -> Ints:
         counts = np.ones(len(coords), dtype=np.int64)
@@ -438,25 +384,25 @@ class Profiler:
 
     def _joined(
         self, cells: IntArray, group_of: list[list[Group]], measures: set[int], pieces: int, mixed: bool
-    ) -> _Table:
+    ) -> Table:
         """Profiles of cells of groups: each is the union of its parts, which share no fact row."""
         n = len(cells)
         parts, owner = self._expand(cells, group_of)
         combinations, which = self.cuboids.signatures(parts)
         tables = self._tables(set(combinations), measures, pieces, mixed)
         pairs: list[tuple[Ints, Rows]] = []
-        gathered: list[_Table] = []
+        gathered: list[Table] = []
         for index, levels in enumerate(combinations):
             mine = np.flatnonzero(which == index)
             keys = self.cuboids.pack(levels, parts[mine])
             table = tables[levels]
             place = np.minimum(np.searchsorted(table.key, keys), len(table.key) - 1)
             hit = table.key[place] == keys
-            gathered.append(_gather(table, place[hit], owner[mine[hit]], np.arange(n), measures))
+            gathered.append(gather(table, place[hit], owner[mine[hit]], np.arange(n), measures))
             wandering = self.splits()[self._split_for(levels, mixed)].wandering
             if len(wandering):
                 pairs.append(self._members_met(levels, keys, owner[mine], wandering))
-        found = gathered[0] if len(gathered) == 1 else _union(gathered, n, measures)
+        found = gathered[0] if len(gathered) == 1 else union(gathered, n, measures)
         if not pairs:
             return found
         cells_met = np.concatenate([cells for cells, _ in pairs])
@@ -539,7 +485,7 @@ class Profiler:
             cells, rows = cells[column.present[rows]], rows[column.present[rows]]
         if not len(cells):
             return result
-        order, starts = _sorted_groups(cells)
+        order, starts = sorted_groups(cells)
         met = cells[order][starts]
         rows = rows[order]
         aggregator = self.cube.measures[measure].aggregator
@@ -556,129 +502,3 @@ class Profiler:
         for cell, values in zip(met, np.split(column.raw[rows], starts[1:]), strict=True):
             result[cell] = float(reduces[aggregator](values))
         return result
-
-
-def _totals(cells: Ints, amounts: FloatArray, n: int) -> FloatArray:
-    return np.bincount(cells, amounts, n).astype(np.float64)
-
-
-def _empty_table(key: Ints, measures: set[int], pieces: int) -> _Table:
-    n = len(key)
-    return _Table(
-        key,
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n),
-        np.full(n, -1, dtype=np.int64),
-        {m: np.zeros((n, pieces)) for m in measures},
-        {m: np.zeros((n, pieces)) for m in measures},
-        {m: np.zeros(n) for m in measures},
-        {m: np.zeros(n) for m in measures},
-    )
-
-
-def _put(total: _Table, rows: Rows, table: _Table) -> None:
-    total.count[rows] = table.count
-    total.weighted[rows] = table.weighted
-    total.holder[rows] = table.holder
-    for measure in total.sizes:
-        total.sizes[measure][rows] = table.sizes[measure]
-        total.widths[measure][rows] = table.widths[measure]
-        total.mass[measure][rows] = table.mass[measure]
-        total.requested[measure][rows] = table.requested[measure]
-
-
-def _gather(table: _Table, rows: Rows, cells: Ints, key: Ints, measures: set[int]) -> _Table:
-    """Rows of a table added up into cells; the contributors of different rows are different."""
-    n = len(key)
-    holder = np.full(n, -1, dtype=np.int64)
-    occupied = table.count[rows] > 0
-    holder[cells[occupied]] = table.holder[rows[occupied]]
-    count = np.zeros(n, dtype=np.int64)
-    np.add.at(count, cells, table.count[rows])
-    result = _Table(key, count, _totals(cells, table.weighted[rows], n), holder, {}, {}, {}, {})
-    once = len(cells) == 0 or int(np.bincount(cells).max()) == 1
-    for measure in measures:
-        result.mass[measure] = _totals(cells, table.mass[measure][rows], n)
-        result.requested[measure] = np.zeros(n)
-        np.maximum.at(result.requested[measure], cells, table.requested[measure][rows])
-        size, width = table.sizes[measure][rows], table.widths[measure][rows]
-        if once:
-            result.sizes[measure] = np.zeros((n, size.shape[1]))
-            result.widths[measure] = np.zeros((n, size.shape[1]))
-            result.sizes[measure][cells], result.widths[measure][cells] = size, width
-        else:
-            result.sizes[measure], result.widths[measure] = _pick(size, width, cells, n)
-    return result
-
-
-def _pick(size: FloatArray, width: FloatArray, cells: Ints, n: int) -> tuple[FloatArray, FloatArray]:
-    """The tallest pieces of each cell among those of its rows."""
-    pieces = size.shape[1]
-    flat = np.repeat(cells, pieces)
-    real = width.ravel() > 0
-    flat, sizes, widths = flat[real], size.ravel()[real], width.ravel()[real]
-    order = np.lexsort((-sizes, flat))
-    flat = flat[order]
-    rank = np.arange(len(flat)) - np.searchsorted(flat, flat)
-    kept = rank < pieces
-    best_size, best_width = np.zeros((n, pieces)), np.zeros((n, pieces))
-    best_size[flat[kept], rank[kept]] = sizes[order][kept]
-    best_width[flat[kept], rank[kept]] = widths[order][kept]
-    return best_size, best_width
-
-
-def _union(tables: Sequence[_Table], n: int, measures: set[int]) -> _Table:
-    """Several tables over the same cells, with different contributors, as one."""
-    result = _empty_table(np.arange(n), measures, next(iter(tables[0].sizes.values())).shape[1])
-    for table in tables:
-        occupied = table.count > 0
-        result.holder[occupied] = table.holder[occupied]
-        result.count += table.count
-        result.weighted += table.weighted
-        for measure in measures:
-            result.mass[measure] += table.mass[measure]
-            np.maximum(result.requested[measure], table.requested[measure], out=result.requested[measure])
-            size = np.concatenate([result.sizes[measure], table.sizes[measure]], axis=1)
-            width = np.concatenate([result.widths[measure], table.widths[measure]], axis=1)
-            pieces = result.sizes[measure].shape[1]
-            size, width = _tallest(size, width)
-            result.sizes[measure], result.widths[measure] = size[:, :pieces], width[:, :pieces]
-    return result
-
-
-def _tallest(size: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
-    # Pieces that aren't there have no width and go last, behind those of size zero.
-    order = np.argsort(np.where(width > 0, -size, 1.0), axis=1, kind="stable")
-    return np.take_along_axis(size, order, axis=1), np.take_along_axis(width, order, axis=1)
-
-
-def _steps(size: FloatArray, width: FloatArray, top: int) -> FloatArray:
-    """Integral of the descending step function of pieces over each unit, float64[n, top]."""
-    end = np.cumsum(width, axis=1)
-    start = end - width
-    result = np.zeros((len(size), top))
-    for j in range(top):
-        overlap = np.clip(np.minimum(end, j + 1) - np.maximum(start, j), 0, None)
-        result[:, j] = (size * overlap).sum(axis=1)
-    return result
-
-
-def _counting_sort(cells: Ints, n: int) -> Rows:
-    """Stable order by cell number below ``n``, in linear time: what turns sparse columns into rows."""
-    size = len(cells)
-    columns = sparse.csc_array(
-        (np.ones(size, dtype=np.int8), cells.astype(np.int32), np.arange(size + 1, dtype=np.int32)),
-        shape=(n, size),
-    )
-    order: Rows = columns.tocsr().indices
-    return order
-
-
-def _no_entities(facts: Facts) -> tuple[Ints, Rows, Entities]:
-    none = np.zeros(0)
-    weight, asked = (
-        None if facts.weight is None else none,
-        None if facts.asked is None else none.astype(bool),
-    )
-    nobody = Entities(facts.contributor[:0], weight, tuple(none for _ in facts.measures), asked)
-    return none.astype(np.int64), none.astype(np.intp), nobody

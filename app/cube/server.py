@@ -46,7 +46,7 @@ class Server:
         self._definition = definition
         self._cube = cube
         self._facts = facts
-        self._cuboids = cuboids
+        self.cuboids = cuboids
         self._digest = digest
         self._closer = closer
         self._profiler = Profiler(cube, facts, cuboids)
@@ -143,7 +143,7 @@ class Server:
     # app.cube.cells.CellSource
 
     def values(self, coords: IntArray) -> FloatArray:
-        return self._cuboids.values(coords)
+        return self.cuboids.values(coords)
 
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
         return self._profiler.recompute(measure, coords, groups)

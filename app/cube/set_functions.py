@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.cube.evaluate import MAX_TUPLES, Context, Evaluator, distinct, function, keep
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
+from app.cube.operators import to_truth
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
 from app.domain.formula import Linear
 from app.mdx.tree import Call, Expression
@@ -254,7 +255,7 @@ def _filter(ev: Evaluator, call: Call, ctx: Context) -> Value:
     members = ev.to_set(target, ctx)
     chosen: list[bool] = []
     for position in members.tuples():
-        truth = ev.to_truth(condition, ctx.at(position))
+        truth = to_truth(ev, condition, ctx.at(position))
         if not isinstance(truth, bool):
             raise _on_values(ev, call, ctx)
         chosen.append(truth)

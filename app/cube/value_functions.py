@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from app.cube.evaluate import Context, Evaluator, function
+from app.cube.operators import to_truth
 from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, add, constant
 from app.mdx.tree import Call, Expression
@@ -78,7 +79,7 @@ def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("IIF")
 def _iif(ev: Evaluator, call: Call, ctx: Context) -> Value:
     condition, yes, no = ev.arguments(call, 3, 3, ctx)
-    truth = ev.to_truth(condition, ctx)
+    truth = to_truth(ev, condition, ctx)
     if isinstance(truth, bool):
         return ev.evaluate(ev.given(yes if truth else no, ctx), ctx)
     return Apply("if", (truth, ev.to_formula(yes, ctx), ev.to_formula(no, ctx)))
