@@ -167,8 +167,9 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
         columns.check(table, "order", order)
         for column in label.values():
             columns.check(table, "label", column)
+        unique = table.flag("unique", True)
         table.done()
-        yield LevelDefinition(name, captions, key, label, order, properties)
+        yield LevelDefinition(name, captions, key, label, order, properties, unique)
 
 
 def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Iterator[MeasureDefinition]:
