@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
 
-#: Seconds that a served folder may take until it answers.
+#: Seconds that a server may take to end.
 PATIENCE = 20.0
 
 
@@ -34,6 +36,7 @@ def reserve(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(128)
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
@@ -50,27 +53,34 @@ def reserve(host: str, port: int) -> socket.socket:
 def serve(folder: Path, listener: socket.socket) -> None:
     """Serve a publication's live release until interrupted."""
     with publication_store(folder) as store:
-        _server(create_app(store)).run(sockets=[listener])
+        site = create_app(store, public_url=os.environ.get(ADDRESS_VARIABLE))
+        _server(site).run(sockets=[listener])
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a publication served on a free port as long as the context lasts."""
-    listener = reserve("127.0.0.1", 0)
     with publication_store(folder) as store:
         if store.live_release_id() is None:
-            listener.close()
             raise UserError(f"No release of {folder} is live. Make one with: celosia run {folder}")
-        server = _server(create_app(store))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(PATIENCE)
+        with running(create_app(store)) as address:
+            yield address
 
 
-def _server(app: object) -> uvicorn.Server:
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)  # type: ignore[arg-type]
+@contextmanager
+def running(app: ASGIApp) -> Iterator[str]:
+    """The address of an application served on a free port as long as the context lasts."""
+    listener = reserve("127.0.0.1", 0)
+    server = _server(app)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     return uvicorn.Server(config)

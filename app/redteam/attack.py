@@ -247,6 +247,9 @@ class _Judgement:
                 or upper - lower < promise.width - slack
             )
             return Finding(label, kind, lower, upper, True) if broken else None
+        if identity in self._system.betrayed:
+            # No ratio is shown whose parts are hidden: so says the site of itself.
+            return Finding(label, "by a ratio", lower, upper, True)
         if self._promises is not None:
             # Hidden for others' sake: nobody was promised anything.
             return None

@@ -22,6 +22,7 @@ class System:
     """``row_lower ≤ Σ coef · cell ≤ row_upper`` over cells within bounds.
 
     ``remainders`` are the cells that no document shows, by the total and the parts that leave them.
+    ``betrayed`` are hidden cells that a shown quotient is made of.
     """
 
     numbers: dict[Coordinates, int] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class System:
     half: list[float] = field(default_factory=list)
     rows: list[tuple[dict[int, float], float, float]] = field(default_factory=list)
     remainders: dict[int, Coordinates] = field(default_factory=dict)
+    betrayed: set[Coordinates] = field(default_factory=set)
     not_understood: set[str] = field(default_factory=set)
 
     def cell(self, identity: Coordinates, lower: float = 0.0) -> int:
@@ -94,6 +96,10 @@ def build_system(knowledge: Knowledge) -> System:
         elif sight is not None and sight.shown:
             value, half, _ = min(sight.shown, key=lambda shown: shown[1])
             formulas.append(_FormulaRow(meaning, made_of.above, None, made_of.below, value, half))
+            for operand in operands:
+                other = knowledge.sights.get(meaning.identity(operand))
+                if other is not None and other.hidden and not other.shown:
+                    system.betrayed.add(meaning.identity(operand))
     for formula in formulas:
         _add_formula(system, formula)
     additive = {i for i in names if structure.measures[i[0]].additive}

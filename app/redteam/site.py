@@ -15,7 +15,7 @@ from app.domain.errors import OperatorError, UserError
 from app.redteam.structure import Member, PublicHierarchy, PublicMeasure, Structure
 
 _CATALOGUE = "/api/v1/catalogue.json"
-_TEXTS = ("text/html", "text/csv", "application/json")
+_TEXTS = ("text/html", "text/csv", "application/json", "application/atom+xml")
 #: Documents without cells by their nature.
 _DRESS = ("text/css", "text/javascript", "font/", "image/", "text/plain", "application/manifest+json")
 _MEMBER = re.compile(r"\bMEMBER\s+((?:\[(?:[^\]]|\]\])*\]\s*\.?\s*)+)\s*AS\s+", re.IGNORECASE)

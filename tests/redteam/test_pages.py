@@ -94,7 +94,7 @@ def test_hidden_tile_in_a_class_colour_is_seen() -> None:
         f'<g><title>Town{v}</title><rect class="c{v // 10}" width="9" height="9"/></g>' for v in values
     )
     page = parse_page(
-        f'<section id="q"><svg>{tiles}<g><title>Hidden</title><rect class="c2" width="9"/></g></svg></section>'
+        f'<section id="q"><svg>{tiles}<g><title>Hidden</title><rect class="c2" r="9"/></g></svg></section>'
     )
     block = block_of(page, "q", 0)
     assert block is not None
