@@ -120,6 +120,9 @@ class _Solver:
             calculated[plan.rows] = True
         levels = self._levels(len(coords))
         values = self._values(coords, calculated, levels)
+        if not self.plans:
+            nothing = sparse.csr_array((len(coords), len(coords)))
+            return Solved(coords, values, asked, nothing, np.zeros(0), nothing, {}, calculated)
         linear, constant, depends, kind = self._relations(coords, levels)
         return Solved(coords, values, asked, linear, constant, depends, kind, calculated)
 
@@ -383,6 +386,8 @@ def _tidy(matrix: sparse.csr_array) -> sparse.csr_array:
 
 def closure(solved: Solved, rows: Ints) -> Ints:
     """The rows given and, after them, every row that their formulas hang on."""
+    if not solved.calculated.any():
+        return rows
     seen = np.zeros(len(solved.coords), dtype=bool)
     seen[rows] = True
     extra: list[Ints] = []
@@ -406,6 +411,10 @@ def closure(solved: Solved, rows: Ints) -> Ints:
 
 def relations_of(solved: Solved, rows: Ints) -> tuple[Relations, Dependencies]:
     """Relations of the calculated ones among ``rows``, as numbers of places in ``rows``."""
+    if not solved.calculated.any():
+        none, start = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        empty = np.zeros(0)
+        return Relations(none, empty, start, none, empty), Dependencies(none, start, none, ())
     place = np.full(len(solved.coords), -1, dtype=np.int64)
     place[rows[::-1]] = np.arange(len(rows))[::-1]
     nonlinear = np.zeros(len(solved.coords), dtype=bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -96,17 +97,25 @@ class Column:
 class Names:
     """Resolves names in one cube; calculated members are known by their unique name."""
 
-    def __init__(self, cube: Cube, columns: tuple[Column, ...] | None = None) -> None:
+    def __init__(self, cube: Cube) -> None:
         self.cube = cube
-        self.columns = columns or tuple(
-            Column(number, tree) for number, tree in enumerate((measures_hierarchy(cube), *cube.hierarchies))
-        )
+        trees = (measures_hierarchy(cube), *cube.hierarchies)
+        self.columns = tuple(Column(number, tree) for number, tree in enumerate(trees))
         self.calculated: dict[tuple[int, str], int] = {}
+        self._by_hierarchy: dict[str, tuple[int, ...]] = {}
+        self._by_dimension: dict[str, tuple[int, ...]] = {}
+        for column in self.columns:
+            tree, number = column.hierarchy, column.number
+            for table, name in (
+                (self._by_hierarchy, tree.unique_name[1:-1].replace("]]", "]")),
+                (self._by_dimension, tree.dimension),
+            ):
+                table[name.lower()] = (*table.get(name.lower(), ()), number)
 
     def fork(self) -> Names:
         """The same names, to which calculated members may be added."""
-        forked = Names(self.cube, self.columns)
-        forked.calculated.update(self.calculated)
+        forked = copy(self)
+        forked.calculated = dict(self.calculated)
         return forked
 
     def resolve(self, name: Name, source: Source) -> Found:
@@ -134,17 +143,11 @@ class Names:
 
     def _hierarchies(self, parts: tuple[Part, ...]) -> list[tuple[tuple[int, ...], int]]:
         """Hierarchies that the first parts may name, and how many parts that takes; likeliest first."""
-        first = parts[0].text.lower()
         if parts[0].keys is not None:
             return []
-        found: list[tuple[tuple[int, ...], int]] = []
-        of_dimension = tuple(
-            column.number for column in self.columns if column.hierarchy.dimension.lower() == first
-        )
-        for column in self.columns:
-            tree = column.hierarchy
-            if tree.unique_name[1:-1].replace("]]", "]").lower() == first:
-                found.append(((column.number,), 1))
+        first = parts[0].text.lower()
+        of_dimension = self._by_dimension.get(first, ())
+        found = [((number,), 1) for number in self._by_hierarchy.get(first, ())]
         if not found and len(of_dimension) == 1:
             found.append((of_dimension, 1))
         if len(parts) > 1 and parts[1].keys is None:
