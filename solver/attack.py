@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
 from solver.presolve import Problem
@@ -118,7 +119,12 @@ class Region:
             target = np.array([at])
             self._program.set_costs(target, np.array([-float(direction)]))
             result = self._program.solve()
+            if result.status != "optimal":
+                # Standing still is a solution and all room is finite: only rounding can fail.
+                result = self._program.solve(afresh=True)
             self._program.set_costs(target, np.zeros(1))
+            if result.status != "optimal":
+                raise InternalError(f"an attacker problem ended {result.status}")
             move[self.columns] = result.primal
             gamma[self._rows] = result.row_duals
         dual = self._transposed @ gamma

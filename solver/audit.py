@@ -210,29 +210,38 @@ class _Intervals:
 
 
 class _Attack:
-    """Movements of some cells as a warm linear program, in units near the smallest room."""
+    """Movements of some cells as a warm linear program.
+
+    Its unit is near the smallest level; if rooms are then too large for double precision, which
+    shows as a problem without solution (standing still always is one), it is made coarser.
+    """
 
     def __init__(self, instance: Instance, matrix: sparse.csc_array, cells: IntArray) -> None:
         self._hi = instance.upper_bound[cells] - instance.value[cells]
         self._lo = instance.value[cells] - instance.lower_bound[cells]
-        rooms = np.concatenate([self._hi, self._lo])
-        levels = np.concatenate([instance.lpl[cells], instance.upl[cells], instance.spl[cells]])
-        rooms = rooms[(rooms > 0) & np.isfinite(rooms)]
-        levels = levels[levels > 0]
-        typical = levels.min() if len(levels) else (np.median(rooms) if len(rooms) else 1.0)
-        top = rooms.max() if len(rooms) else typical
-        self._scale = float(2.0 ** np.floor(np.log2(max(typical, top * 1e-12))))
         part = sparse.csr_array(matrix[:, cells])
         self._rows = np.flatnonzero(np.diff(part.indptr))
-        self._m, part = part.shape[0], part[self._rows]
+        self._m, self._part = part.shape[0], part[self._rows]
+        rooms = np.concatenate([self._hi, self._lo])
+        rooms = rooms[(rooms > 0) & np.isfinite(rooms)]
+        levels = np.concatenate([instance.lpl[cells], instance.upl[cells], instance.spl[cells]])
+        levels = levels[levels > 0]
+        typical = np.median(rooms) if len(rooms) else 1.0
+        # Below a billionth of the largest room lies only rounding.
+        finest = max(min(levels.min(initial=np.inf), typical), rooms.max(initial=0.0) * 1e-9)
+        self._units = [float(2.0 ** np.floor(np.log2(finest * factor))) for factor in (1.0, 1e3, 1e6)]
+        self._build()
+
+    def _build(self) -> None:
+        self._unit = self._units.pop(0)
         zeros = np.zeros(len(self._rows))
         self._program = LinearProgram(
-            np.zeros(len(cells)),
-            -self._lo / self._scale,
-            self._hi / self._scale,
-            part.indptr,
-            part.indices,
-            part.data,
+            np.zeros(len(self._hi)),
+            -self._lo / self._unit,
+            self._hi / self._unit,
+            self._part.indptr,
+            self._part.indices,
+            self._part.data,
             zeros,
             zeros,
             primal_simplex=True,
@@ -247,7 +256,7 @@ class _Attack:
         result = self._solve(k, side)
         if result is None:
             return np.inf, None
-        move = result[0] * self._scale
+        move = result[0] * self._unit
         return max(float(side * move[k]), 0.0), move
 
     def limit(self, k: int, side: int) -> tuple[float, FloatArray]:
@@ -257,18 +266,29 @@ class _Attack:
         if result is None:
             return np.inf, gamma
         gamma[self._rows] = -result[1]
-        return max(float(side * result[0][k]) * self._scale, 0.0), gamma
+        return max(float(side * result[0][k]) * self._unit, 0.0), gamma
 
     def _solve(self, k: int, side: int) -> tuple[FloatArray, FloatArray] | None:
         target = np.array([k])
-        self._program.set_costs(target, np.array([-float(side)]))
-        result = self._program.solve()
-        self._program.set_costs(target, np.zeros(1))
-        if result.status == "unbounded":
-            return None
-        if result.status != "optimal":
-            raise InternalError(f"an interval problem ended {result.status}")
-        return result.primal, result.row_duals
+        while True:
+            try:
+                self._program.set_costs(target, np.array([-float(side)]))
+                result = self._program.solve()
+                self._program.set_costs(target, np.zeros(1))
+                if result.status == "unbounded" and not self._bounded(k, side):
+                    return None
+                if result.status == "optimal":
+                    return result.primal, result.row_duals
+            except InternalError:
+                if not self._units:
+                    raise
+            if not self._units:
+                raise InternalError(f"an interval problem ended {result.status}")
+            self._build()
+
+    def _bounded(self, k: int, side: int) -> bool:
+        """Does the cell's own bound limit it?"""
+        return bool(np.isfinite(self.room(side)[k]))
 
 
 class _Claims:

@@ -29,9 +29,10 @@ _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
 _STALL = 12
 _HOPE = 0.12
+_PART = 0.15
 _ATTEMPTS = 40
 _EASY_NODES = 300
-_EASY_WORK = 1500.0
+_EASY_WORK = 1000.0
 
 
 @dataclass(order=True)
@@ -89,8 +90,17 @@ class Search:
         return 1e-9 * max(1.0, self.cost)
 
     def run(self) -> None:
-        """Search until the gap is closed or the clock is out."""
-        if self._cut_root() and self._borrow() and self._converge() and not self._clock.out:
+        """Search until the gap is closed or the clock is out.
+
+        HiGHS's own cuts close most of the gap of two-dimensional and easy hierarchical tables at
+        once, and then cut and branch does the rest; where they do not, the tree is faster.
+        """
+        if not self._cut_root():
+            return
+        self._round(self._point(self._solve()))
+        if self._borrow() and not self._converge():
+            return
+        if not self.closed and not self._clock.out:
             self._branch()
 
     # ------------------------------------------------------------------- root
@@ -131,28 +141,29 @@ class Search:
         return gained < 0.004 * max(self.cost - history[-1], self._tolerance)
 
     def _borrow(self) -> bool:
-        """Alternate HiGHS's root cuts with our own; False if that closed the gap."""
-        self._round(self._point(self._solve()))
+        """Alternate HiGHS's root cuts with our own; True if they are worth going on with."""
+        worth = False
         while not self.closed and not self._clock.out:
-            before, cost = self.bound, self.cost
+            before = self.bound
             added = self._ask_highs(nodes=1, pool=True)[0]
             if self.closed or not self._cut_root():
-                return False
-            gained = self.bound - before
-            if not added or (gained < 0.1 * (self.cost - self.bound) and cost == self.cost):
                 break
-        return not self.closed
+            share = (self.bound - before) / max(self.cost - before, self._tolerance)
+            worth = worth or share > 0.4
+            if not added or share < 0.15 or not worth:
+                break
+        return worth
 
     def _converge(self) -> bool:
         """Cut and branch while HiGHS solves the known inequalities easily; False if that closed the
         gap."""
-        for attempt in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             if self.closed or self._clock.out:
                 return False
+            before = self.bound
             added, exact, work = self._ask_highs(nodes=_EASY_NODES, pool=False)
-            if self.closed:
-                return False
-            if not exact or not added or (attempt >= 2 and work > _EASY_WORK):
+            slow = work > _EASY_WORK and self.bound - before < 0.3 * (self.cost - before)
+            if not exact or not added or slow:
                 break
         return not self.closed
 
@@ -373,11 +384,17 @@ class Search:
         return cuts
 
     def _round(self, x: FloatArray) -> None:
-        """A pattern near the point: cheap where the relaxation hides, repaired, cleaned."""
-        problem = self._problem
-        found = make_safe(problem, problem.forced, problem.weight * (1 - x), self._upper > 0, self._clock)
-        if found is not None:
-            self._accept(found)
+        """Patterns near the point: cheap where the relaxation hides; and the incumbent with all that
+        the relaxation hides in part, cleaned."""
+        problem, allowed = self._problem, self._upper > 0
+        starts = [
+            (problem.forced, problem.weight * (1 - x)),
+            (self.incumbent | (x > _PART), problem.weight),
+        ]
+        for hidden, price in starts:
+            found = make_safe(problem, hidden, price, allowed, self._clock)
+            if found is not None:
+                self._accept(found)
 
     def _accept(self, hidden: BoolArray) -> None:
         cost = self._problem.cost(hidden)
@@ -403,7 +420,7 @@ class Search:
 
     def _prove(self, bound: float) -> None:
         if self.step:
-            bound = self.step * np.ceil(bound / self.step - 1e-6)
+            bound = self.step * np.ceil(bound / self.step * (1 - 1e-9) - 1e-6)
         bound = min(float(bound), self.cost)
         if bound > self.bound:
             self.bound = bound

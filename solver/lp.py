@@ -279,6 +279,7 @@ class LinearProgram:
         nodes: int | None = None,
         gap: float | None = None,
         cutoff: float | None = None,
+        afresh: bool = False,
     ) -> LpResult:
         """Solve from the current basis.
 
@@ -290,8 +291,12 @@ class LinearProgram:
             Relative gap at which a mixed-integer program stops.
         cutoff
             Stop once the objective is proven to exceed this (dual simplex, status "limit").
+        afresh
+            Forget the last basis.
         """
         highs = self._highs
+        if afresh:
+            highs.clearSolver()
         if seconds is not None:
             highs.setOptionValue("time_limit", highs.getRunTime() + max(seconds, 0.0))
         if iterations is not None:
