@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from app.domain.completeness import joined, missing_relations
 from app.domain.crawled import Crawl, CubeCells
+from app.domain.equation import Equations
 from app.domain.errors import InternalError, UserError
 from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
@@ -73,12 +75,13 @@ def _problems_of(
     confidentiality: Confidentiality, number: int, cells: CubeCells, verdicts: CubePrimaries
 ) -> Iterator[Problem]:
     value = np.nan_to_num(cells.values)
-    _check_equations(cells, value)
+    equations = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
+    _check_equations(cells, equations, value)
     status = _status(cells, verdicts, value)
     weight = _weights(confidentiality, cells)
     lower = _lower_bounds(cells, value, confidentiality.hide_zeros)
     known = (value == 0) & (status == Status.SHOWN)
-    matrix = _relations(cells, known)
+    matrix = _relations(equations, known)
     least = least_values(matrix, np.where(known, 0.0, lower))
     lpl = np.clip(np.minimum(verdicts.lpl, value - least), 0, None)
     lpl[np.isinf(least)] = verdicts.lpl[np.isinf(least)]
@@ -104,18 +107,17 @@ def _problems_of(
                 indptr=part.indptr,
                 indices=part.indices,
                 coefs=part.data,
-                rhs=cells.equations.rhs[relations],
+                rhs=equations.rhs[relations],
                 names=cells.keys(rows),
                 insiders=insiders,
-                tolerance=_tolerance(part, value[rows], cells.equations.rhs[relations]),
+                tolerance=_tolerance(part, value[rows], equations.rhs[relations]),
             )
         except InputError as error:
             raise InternalError(f"a problem of cube {cells.cube.name} is malformed: {error.cause}") from error
         yield Problem(number, int(rank[rows].max()), rows, instance)
 
 
-def _check_equations(cells: CubeCells, value: Floats) -> None:
-    equations = cells.equations
+def _check_equations(cells: CubeCells, equations: Equations, value: Floats) -> None:
     matrix = sparse.csr_array(
         (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(cells))
     )
@@ -176,13 +178,12 @@ def _lower_bounds(cells: CubeCells, value: Floats, hide_zeros: bool) -> Floats:
     return lower
 
 
-def _relations(cells: CubeCells, known: Bools) -> sparse.csr_array:
+def _relations(equations: Equations, known: Bools) -> sparse.csr_array:
     """The equations without the zeros that everyone knows."""
-    equations = cells.equations
     relation = np.repeat(np.arange(len(equations)), np.diff(equations.indptr))
     kept = ~known[equations.indices]
     return sparse.csr_array(
-        (equations.coefs[kept], (relation[kept], equations.indices[kept])), shape=(len(equations), len(cells))
+        (equations.coefs[kept], (relation[kept], equations.indices[kept])), shape=(len(equations), len(known))
     )
 
 

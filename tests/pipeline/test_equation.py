@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.equation import Closure, close_cells
+from app.domain.completeness import joined, missing_relations
+from app.domain.equation import Closure, Equations, close_cells
 from app.domain.errors import InternalError
 from app.domain.lattice import Space, Tree
 
@@ -100,9 +101,8 @@ def close(space: Space, published, occupied_leaves) -> tuple[Closure, np.ndarray
     return closure, np.array([vector(space, row, occupied_leaves) for row in closure.coords])
 
 
-def dense(closure: Closure) -> np.ndarray:
-    matrix = np.zeros((len(closure.equations), len(closure.coords)))
-    equations = closure.equations
+def dense(equations: Equations, n: int) -> np.ndarray:
+    matrix = np.zeros((len(equations), n))
     for r in range(len(equations)):
         part = slice(equations.indptr[r], equations.indptr[r + 1])
         matrix[r, equations.indices[part]] = equations.coefs[part]
@@ -111,7 +111,8 @@ def dense(closure: Closure) -> np.ndarray:
 
 def check(space: Space, published, occupied_leaves) -> None:
     closure, vectors = close(space, published, occupied_leaves)
-    relations = dense(closure)
+    more = missing_relations(space, closure.coords, closure.equations)
+    relations = dense(joined(closure.equations, more), len(vectors))
     assert not (relations @ vectors).any(), "a relation doesn't hold for every possible data set"
     # A published cell without facts is a zero that everyone knows, and so is every place inside it.
     empty = ~vectors.any(axis=1)
@@ -165,6 +166,16 @@ def test_tables_leave_no_relation_out(case):
 @given(publications(tables_only=False))
 def test_scattered_cells_leave_no_relation_out(case):
     check(*case)
+
+
+def test_blocks_that_share_no_line_are_tied_too():
+    """A cube of eight places cut into three bars and two blocks, and shown with its total."""
+    space = make_space(["flat", "flat", "flat"])
+    cut = [(0, 0, 1, 2), (0, 2, 0, 1), (0, 1, 2, 0), (0, 1, 1, 1), (0, 2, 2, 2)]
+    places = list(product(*(leaves_of_all(t) for t in space.trees)))
+    check(space, [(0, 0, 0, 0), *cut], places)
+    closure, _ = close(space, [(0, 0, 0, 0), *cut], places)
+    assert len(missing_relations(space, closure.coords, closure.equations)) == 1
 
 
 def test_a_cell_listed_twice_is_our_fault():

@@ -1,0 +1,254 @@
+"""Relations that no single line shows: found by linear algebra, for the rare sheets that have them.
+
+Sums along lines (`app.domain.equation`) give every relation between whole tables. Cells picked here and
+there in three or more dimensions can hang together otherwise: a cube may be split into bars and blocks of
+which no two lie in one line. Every cell is the sum over a box of places, so a combination of cells that
+vanishes for enough random products of place weights vanishes always. The combinations that the lines
+don't explain are added as relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from app.domain.cube import IntArray
+from app.domain.equation import Equations, Floats
+from app.domain.errors import InternalError
+from app.domain.lattice import Bools, Longs, Space
+
+#: Cells without parts, of one measure, up to which the search is made; whole tables need none.
+MOST = 4_000
+SMALL = 1e-8
+SINGULAR = 1e-13
+PRIME = 2**31 - 1
+
+
+def missing_relations(space: Space, coords: IntArray, equations: Equations) -> Equations:
+    """Relations between cells that the equations don't imply, over the same rows.
+
+    Raises
+    ------
+    InternalError
+        If one is found that can't be written down exactly.
+    """
+    matrix = sparse.csr_array(
+        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(coords))
+    )
+    found: list[tuple[Longs, Floats]] = []
+    seen: dict[bytes, list[tuple[Longs, Floats]]] = {}
+    for rows in _blocks(space, coords):
+        part, finest = _finest(space, coords, rows, matrix)
+        if not 2 < len(finest) <= MOST:
+            continue
+        key = _structure(space, coords[rows]) + part.indices.tobytes() + part.indptr.tobytes()
+        if key not in seen:
+            seen[key] = list(_search(space, coords[rows], part, finest))
+        found.extend((rows[places], coefs) for places, coefs in seen[key])
+    sizes = np.array([len(places) for places, _ in found], dtype=np.int64)
+    return Equations(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(places for places, _ in found)]),
+        np.concatenate([np.zeros(0), *(coefs for _, coefs in found)]),
+        np.zeros(len(found)),
+    )
+
+
+def joined(first: Equations, second: Equations) -> Equations:
+    """Both sets of equations, over the same rows."""
+    return Equations(
+        np.concatenate([first.indptr, second.indptr[1:] + first.indptr[-1]]),
+        np.concatenate([first.indices, second.indices]),
+        np.concatenate([first.coefs, second.coefs]),
+        np.concatenate([first.rhs, second.rhs]),
+    )
+
+
+def _blocks(space: Space, coords: IntArray) -> Iterator[Longs]:
+    """Rows of cells that can hang together: of one additive measure, at groups and own members, below the
+    same members in hierarchies without an All."""
+    usable: Bools = coords[:, 0] < space.own[0]
+    usable[usable] = space.additive[coords[usable, 0]]
+    label = np.zeros((len(coords), space.columns), dtype=np.int64)
+    label[:, 0] = coords[:, 0]
+    for column in range(1, space.columns):
+        tree = space.trees[column - 1]
+        usable &= space.flags(column, lambda extra: extra.is_group)[coords[:, column]]
+        root = np.arange(tree.size)
+        for member in range(tree.size):
+            if tree.parent[member] >= 0:
+                root[member] = root[tree.parent[member]]
+        for extra in space.extras[column]:
+            if extra.is_group:
+                tops = np.unique(root[[member for member, _ in extra.terms or ()]])
+                root[np.isin(root, tops)] = tops[0]
+        firsts = [extra.terms[0][0] if extra.terms else 0 for extra in space.extras[column]]
+        of_number = np.concatenate([root, root[np.array(firsts, dtype=np.int64)]])
+        label[:, column] = of_number[coords[:, column]]
+    rows = np.flatnonzero(usable)
+    _, block = np.unique(label[rows], axis=0, return_inverse=True)
+    order = np.argsort(block.reshape(-1), kind="stable")
+    edges = np.flatnonzero(np.diff(block.reshape(-1)[order])) + 1
+    yield from np.split(rows[order], edges)
+
+
+def _structure(space: Space, coords: IntArray) -> bytes:
+    """What tells blocks of the same shape: the coordinates but for the measure and flat hierarchies' only
+    member."""
+    parts = []
+    for column in range(1, space.columns):
+        tree = space.trees[column - 1]
+        flat = bool((tree.parent < 0).all())
+        same = len(coords) > 0 and bool((coords[:, column] == coords[0, column]).all())
+        own = bool((coords[:, column] < tree.size).all())
+        parts.append(np.zeros_like(coords[:, column]) if flat and same and own else coords[:, column])
+    return np.stack(parts).tobytes()
+
+
+def _finest(
+    space: Space, coords: IntArray, rows: Longs, matrix: sparse.csr_array
+) -> tuple[sparse.csr_array, Longs]:
+    """Relations within a block that hold for all data, and the cells that are no total in them."""
+    part = sparse.csr_array(matrix.tocsc()[:, rows])
+    whole = np.diff(part.indptr) == np.diff(matrix.indptr)
+    part = part[np.flatnonzero(whole & (np.diff(part.indptr) > 0))]
+    weights = _evaluate(space, coords[rows], 2)
+    scale = np.abs(part) @ np.abs(weights) + 1
+    part = part[np.flatnonzero((np.abs(part @ weights) <= SMALL * scale).all(axis=1))]
+    finest = np.ones(len(rows), dtype=np.bool_)
+    finest[part.indices[part.data < 0]] = False
+    return part, np.flatnonzero(finest)
+
+
+def _evaluate(space: Space, coords: IntArray, k: int) -> Floats:
+    """Cells (float64[n, k]) of ``k`` data sets whose places weigh a random product each."""
+    chance = np.random.default_rng(1)
+    result = np.ones((len(coords), k))
+    for column in range(1, space.columns):
+        leaf = chance.standard_normal((space.trees[column - 1].size, k))
+        result *= _sums(space, column, leaf)[coords[:, column]]
+    return result
+
+
+def _sums(space: Space, column: int, leaf: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over the leaves of each member and group of a column."""
+    tree = space.trees[column - 1]
+    leaf = np.where((tree.last == np.arange(tree.size))[:, None], leaf, 0)
+    running = np.concatenate([np.zeros((1, leaf.shape[1])), np.cumsum(leaf, axis=0)])
+    own = running[tree.last + 1] - running[np.arange(tree.size)]
+    more = [
+        sum((factor * own[member] for member, factor in extra.terms or ()), np.zeros(leaf.shape[1]))
+        for extra in space.extras[column]
+    ]
+    return np.concatenate([own, np.array(more).reshape(len(more), leaf.shape[1])])
+
+
+def _search(
+    space: Space, coords: IntArray, part: sparse.csr_array, finest: Longs
+) -> Iterator[tuple[Longs, Floats]]:
+    """Relations between the finest cells of a block that its own relations don't imply."""
+    known = _among_finest(part, finest)
+    known_rank, dependent = _rank(known)
+    free = np.setdiff1d(np.arange(len(finest)), dependent)
+    if _independent(space, coords[finest[free]]):
+        return
+    values = _evaluate(space, coords[finest], len(finest) + 8)
+    norm = np.linalg.norm(values, axis=1)
+    triangle, pivot = linalg.qr((values / norm[:, None]).T, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > SMALL * diagonal[0]).sum())
+    if known_rank == len(finest) - rank:
+        return
+    factors = linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])
+    basis = known
+    for place in range(len(finest) - rank):
+        relation = np.zeros(len(finest))
+        cell = pivot[rank + place]
+        relation[pivot[:rank]] = factors[:, place] * norm[cell] / norm[pivot[:rank]]
+        relation[cell] = -1
+        whole = np.round(relation)
+        if np.abs(relation - whole).max() > 1e-4 or not _vanishes(space, coords[finest], whole):
+            raise InternalError("a relation between cells can't be written down exactly")
+        grown = np.vstack([basis, whole])
+        if _rank(grown)[0] > known_rank:
+            basis, known_rank = grown, known_rank + 1
+            places = np.flatnonzero(whole)
+            yield finest[places], whole[places]
+        if known_rank == len(finest) - rank:
+            return
+
+
+def _among_finest(part: sparse.csr_array, finest: Longs) -> Floats:
+    """The block's relations with every total replaced by its parts, dense over the finest cells."""
+    m, n = part.shape
+    total = part.data < 0
+    relation = np.repeat(np.arange(m), np.diff(part.indptr))
+    cell, first = np.unique(part.indices[total], return_index=True)
+    chosen = relation[total][first]
+    position = np.full(n, -1, dtype=np.int64)
+    position[finest] = np.arange(len(finest))
+    parts = part[chosen].tocoo()
+    positive = parts.data > 0
+    step = sparse.csr_array(
+        (parts.data[positive], (cell[parts.row[positive]], parts.col[positive])), shape=(n, n)
+    )
+    start = sparse.csr_array((np.ones(len(finest)), (finest, np.arange(len(finest)))), shape=(n, len(finest)))
+    expanded = start
+    while True:
+        grown = step @ expanded + start
+        if abs(grown - expanded).sum() == 0:
+            break
+        expanded = grown
+    left = part @ expanded
+    dense = np.asarray(left.toarray(), dtype=np.float64)
+    busy: Bools = np.abs(dense).max(axis=1, initial=0) > 0
+    return dense[busy]
+
+
+def _rank(matrix: Floats) -> tuple[int, Longs]:
+    """Rank, and as many columns that the others determine."""
+    if not matrix.size:
+        return 0, np.zeros(0, dtype=np.int64)
+    triangle, pivot = linalg.qr(matrix, mode="r", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > SMALL * max(float(diagonal[0]), 1.0)).sum())
+    return rank, pivot[:rank].astype(np.int64)
+
+
+def _independent(space: Space, coords: IntArray) -> bool:
+    """Whether no combination of the cells vanishes for all data; False also when that is hard to tell."""
+    if not len(coords):
+        return True
+    values = _evaluate(space, coords, len(coords))
+    values /= np.linalg.norm(values, axis=1)[:, None]
+    values /= np.linalg.norm(values, axis=0)
+    size = float(np.abs(values).sum(axis=0).max())
+    factors, _, failed = linalg.lapack.dgetrf(values, overwrite_a=True)
+    if failed:
+        return False
+    conditioned, _ = linalg.lapack.dgecon(factors, size)
+    return bool(conditioned > SINGULAR)
+
+
+def _vanishes(space: Space, coords: IntArray, relation: Floats) -> bool:
+    """Whether the combination is zero in exact arithmetic, over a prime field, for random data sets."""
+    chance = np.random.default_rng(2)
+    for _ in range(3):
+        value = np.ones(len(coords), dtype=object)
+        for column in range(1, space.columns):
+            tree = space.trees[column - 1]
+            leaf = [int(number) for number in chance.integers(1, PRIME, tree.size)]
+            own = []
+            running = [0]
+            for member in range(tree.size):
+                running.append(running[-1] + (leaf[member] if tree.last[member] == member else 0))
+            own = [running[int(tree.last[member]) + 1] - running[member] for member in range(tree.size)]
+            more = [sum(own[member] for member, _ in extra.terms or ()) for extra in space.extras[column]]
+            table = np.array([*own, *more], dtype=object) % PRIME
+            value = value * table[coords[:, column]] % PRIME
+        if int(sum(int(factor) * int(v) for factor, v in zip(relation, value, strict=True))) % PRIME:
+            return False
+    return True
