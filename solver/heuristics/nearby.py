@@ -41,17 +41,26 @@ class Nearby:
         self._room = np.where(least > 0, least, np.maximum(problem.hi, problem.lo))
 
     def columns(self, cell: int, level: float, prices: FloatArray, most: int, closed: IntArray) -> IntArray:
-        """The `most` nearest columns of a cell, itself included, without the closed ones."""
-        paid = prices[prices > 0]
-        usual = float(np.median(paid)) if len(paid) else 1.0
+        """The `most` nearest columns of a cell, itself included, without the closed ones, sorted."""
         narrow = np.minimum(level / np.maximum(np.minimum(self._room, level), 1e-300), _NARROW)
-        through = (prices / usual + _STEP) * narrow
-        through[closed] = 1e12
-        self._graph.data[self._into] = through[self._cell]
-        distance = csgraph.dijkstra(self._graph, indices=cell)[: self._n]
+        distance = self._distance(cell, prices, narrow, closed)
         distance[closed] = np.inf
         distance[cell] = -1.0
         near = np.flatnonzero(np.isfinite(distance))
         if len(near) > most:
             near = near[np.argpartition(distance[near], most)[:most]]
         return np.sort(near)
+
+    def ranking(self, cell: int, prices: FloatArray) -> IntArray:
+        """All columns connected with a cell, nearest first."""
+        distance = self._distance(cell, prices, np.ones(self._n), np.empty(0, dtype=np.int64))
+        near = np.flatnonzero(np.isfinite(distance))
+        return near[np.argsort(distance[near], kind="stable")]
+
+    def _distance(self, cell: int, prices: FloatArray, narrow: FloatArray, closed: IntArray) -> FloatArray:
+        paid = prices[prices > 0]
+        usual = float(np.median(paid)) if len(paid) else 1.0
+        through = (prices / usual + _STEP) * narrow
+        through[closed] = 1e12
+        self._graph.data[self._into] = through[self._cell]
+        return np.asarray(csgraph.dijkstra(self._graph, indices=cell)[: self._n])

@@ -103,6 +103,7 @@ def _rooms(problem: Problem, wide: IntArray) -> tuple[FloatArray, FloatArray]:
 @dataclass(frozen=True, eq=False)
 class _Move:
     columns: IntArray
+    free: IntArray
     met: IntArray
 
 
@@ -151,6 +152,11 @@ class Cover:
         twin._users = {column: list(users) for column, users in self._users.items()}
         return twin
 
+    def take(self, other: Cover) -> None:
+        """Become another cover of the same problem."""
+        self.hidden, self._moves = other.hidden, other._moves
+        self._count, self._users = other._count, other._users
+
     def add(self, columns: IntArray, amounts: FloatArray) -> None:
         """Hide what a move moves, and note the needs that it meets."""
         problem, needs = self.problem, self.needs
@@ -177,7 +183,7 @@ class Cover:
         self.hidden[columns] = True
         number = len(self._moves)
         free = columns[~problem.forced[columns]]
-        self._moves.append(_Move(free, np.flatnonzero(met)))
+        self._moves.append(_Move(columns, free, np.flatnonzero(met)))
         self._count[self._moves[number].met] += 1
         for column in free.tolist():
             self._users.setdefault(column, []).append(number)
@@ -189,12 +195,17 @@ class Cover:
             lost[self._moves[number].met] += 1
         return np.flatnonzero((self._count > 0) & (self._count == lost))
 
+    def support(self, columns: IntArray) -> IntArray:
+        """Columns of the moves that use any of these columns, sorted."""
+        used = [self._moves[number].columns for number in self._using(columns)]
+        return np.unique(np.concatenate([columns, *used]))
+
     def show(self, columns: IntArray) -> None:
         """Show columns again, and forget the moves that used them."""
         for number in self._using(columns):
             move = self._moves[number]
             self._count[move.met] -= 1
-            for column in move.columns.tolist():
+            for column in move.free.tolist():
                 self._users[column].remove(number)
         self.hidden[columns] = False
 

@@ -1,0 +1,172 @@
+"""Exact improvement of neighbourhoods: fix most of a pattern, search the rest to the optimum.
+
+A neighbourhood is a heavy secondary, the secondaries near it, and the cheapest shown columns around
+them. Everything else keeps its state: shown columns leave the problem, hidden ones become forced,
+and only the targets that lose their known moves remain. What is left is a small component for the
+exact search. (Local branching's idea, Fischetti and Lodi 2003, on the table's own geometry.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from solver.exact import Search
+from solver.heuristics.clock import Clock
+from solver.heuristics.mover import Mover
+from solver.heuristics.nearby import Nearby
+from solver.heuristics.needs import Cover
+from solver.instance import BoolArray, FloatArray, IntArray
+from solver.presolve import Problem, Targets
+
+_FIRST_SIZE = 40
+_LEAST_SIZE, _MOST_SIZE = 10, 400
+# Shown columns per secondary in a neighbourhood.
+_COMPANY = 8
+# Effort on one neighbourhood, as a part of what is left, and at most in work.
+_SHARE, _WORK = 0.2, 2.0
+
+
+def improve(cover: Cover, clock: Clock, seed: int, patience: int = 40) -> None:
+    """Replace parts of a safe pattern by cheaper ones until time or hope is out.
+
+    Parameters
+    ----------
+    cover
+        A pattern that meets every need by known moves; changed in place.
+    clock
+        How long.
+    seed
+        Of the choice of neighbourhoods.
+    patience
+        Stop after so many neighbourhoods in a row of the largest size without a gain.
+    """
+    generator = np.random.default_rng(seed)
+    nearby = Nearby(cover.problem)
+    size, idle = _FIRST_SIZE, 0
+    tabu: dict[int, int] = {}
+    round_ = 0
+    while not clock.out and idle < patience:
+        secondaries = cover.secondaries
+        if not len(secondaries):
+            return
+        centre = _choose(cover, secondaries, tabu, round_, generator)
+        round_ += 1
+        tabu[centre] = round_
+        whole = len(secondaries) <= size
+        free = _neighbourhood(cover, nearby, centre, size)
+        before = cover.cost
+        limit = clock.part(_SHARE)
+        solved = _search(cover, free, limit)
+        gained = cover.cost < before * (1 - 1e-9)
+        idle = 0 if gained else idle + 1
+        if solved and whole and not gained:
+            idle = max(idle, patience - 5)
+        if not solved:
+            size = max(_LEAST_SIZE, int(size * 0.7))
+        elif not gained:
+            size = min(_MOST_SIZE, int(size * 1.1) + 1)
+
+
+def _choose(
+    cover: Cover, secondaries: IntArray, tabu: dict[int, int], round_: int, generator: np.random.Generator
+) -> int:
+    """A heavy secondary that was not the centre lately."""
+    weight = cover.problem.weight[secondaries]
+    age = np.array([round_ - tabu.get(int(c), -len(secondaries)) for c in secondaries], dtype=np.float64)
+    chance = (weight + weight.mean() + 1e-12) * np.minimum(age, len(secondaries)) ** 2 + 1e-12
+    return int(generator.choice(secondaries, p=chance / chance.sum()))
+
+
+def _neighbourhood(cover: Cover, nearby: Nearby, centre: int, size: int) -> BoolArray:
+    """Free columns around a centre: `size` secondaries and their company."""
+    problem = cover.problem
+    prices = problem.weight.copy()
+    hidden = cover.hidden & ~problem.forced
+    order = nearby.ranking(centre, np.where(problem.forced, 0.0, prices))
+    order = order[~problem.forced[order]]
+    free = np.zeros(problem.n, dtype=np.bool_)
+    free[order[hidden[order]][:size]] = True
+    free[order[~hidden[order]][: size * _COMPANY]] = True
+    free[centre] = True
+    return free
+
+
+def _search(cover: Cover, free: BoolArray, clock: Clock) -> bool:
+    """Search the free columns exactly; True if that ended with a proof."""
+    problem = cover.problem
+    mine = np.flatnonzero(free & cover.hidden)
+    lost = cover.would_lose(mine)
+    if not len(lost):
+        cover.show(mine)
+        return True
+    part = _restrict(cover, free, mine, lost)
+    search = Search(part.problem, clock, part.pattern, _silent)
+    search.run()
+    if search.cost < part.problem.cost(part.pattern) * (1 - 1e-9) - 1e-12:
+        hidden = cover.hidden.copy()
+        hidden[part.columns] = search.incumbent
+        _adopt(cover, hidden, mine, lost, clock)
+    return search.closed
+
+
+def _silent(phase: str, lower: float, upper: float) -> None:
+    """Nobody watches a neighbourhood."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    problem: Problem
+    columns: IntArray
+    pattern: BoolArray
+
+
+def _restrict(cover: Cover, free: BoolArray, mine: IntArray, lost: IntArray) -> _Part:
+    problem, needs = cover.problem, cover.needs
+    columns = np.flatnonzero(cover.hidden | free)
+    position = np.full(problem.n, -1, dtype=np.int64)
+    position[columns] = np.arange(len(columns))
+    matrix = sparse.csr_array(problem.matrix[:, columns])
+    matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+    forced = ~free[columns]
+    wanted = np.unique(needs.cell[lost] * len(problem.known) + needs.attacker[lost])
+    targets = problem.targets
+    keep = np.flatnonzero(np.isin(targets.cell * len(problem.known) + targets.attacker, wanted))
+    kept = Targets(
+        targets.attacker[keep],
+        position[targets.cell[keep]],
+        targets.lower[keep],
+        targets.upper[keep],
+        targets.sliding[keep],
+    )
+    part = Problem(
+        matrix=matrix,
+        weight=np.where(forced, 0.0, problem.weight[columns]),
+        forced=forced,
+        lo=problem.lo[columns],
+        hi=problem.hi[columns],
+        known=tuple(position[known][position[known] >= 0] for known in problem.known),
+        targets=kept,
+        scale=problem.scale,
+        cells=columns,
+        column=np.arange(len(columns)),
+    )
+    return _Part(part, columns, cover.hidden[columns])
+
+
+def _adopt(cover: Cover, hidden: BoolArray, mine: IntArray, lost: IntArray, clock: Clock) -> None:
+    """Take over a cheaper pattern, with moves for the needs that lost theirs."""
+    twin = cover.copy()
+    twin.show(mine)
+    mover = Mover(cover.problem, cover.needs, np.flatnonzero(hidden))
+    mover.set_unit_prices(np.where(hidden, cover.problem.weight, 0.0))
+    for need in lost.tolist():
+        if twin.unmet[need]:
+            move = mover.move(need)
+            clock.charge(mover.size)
+            if move is None:
+                return
+            twin.add(mover.columns, move)
+    cover.take(twin)
