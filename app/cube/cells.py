@@ -7,7 +7,7 @@ and the relations are written in terms of cells of the facts and of groups of me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -155,7 +155,7 @@ class _Solver:
                     for member in np.unique(members)[::-1].tolist()
                 )
             else:
-                yield _Plan(definition, some, formula, list(_leaves(formula)), [])
+                yield _Plan(definition, some, formula, list(leaves_of(formula)), [])
 
     def _operands(self, plan: _Plan, coords: IntArray) -> Iterator[IntArray]:
         """Coordinates that each leaf refers to, row by row."""
@@ -222,18 +222,13 @@ class _Solver:
         rows = plan.rows[chosen]
         place = iter(range(len(plan.leaves)))
 
-        def work(formula: Formula) -> FloatArray:
-            if isinstance(formula, Apply):
-                return compute(formula.function, [work(argument) for argument in formula.arguments])
-            if isinstance(formula, Recompute):
-                next(place)
-                return self._recomputed(formula, coords[rows])
-            if formula.is_constant:
-                return np.full(len(rows), np.nan if formula.constant is None else float(formula.constant))
+        def of_leaf(leaf: Leaf) -> FloatArray:
             operands = plan.operands[next(place)][chosen]
-            return _combine(formula, values[operands])
+            if isinstance(leaf, Recompute):
+                return self.recomputed(leaf, coords[rows])
+            return combine(leaf, values[operands])
 
-        result = work(plan.formula)
+        result = work_out(plan.formula, len(rows), of_leaf)
         if isinstance(plan.formula, Linear) and _is_whole(plan.formula) and plan.operands:
             # Whole multiples of decimals are decimals: take the rounding of the additions away.
             finest = grain[plan.operands[0][chosen]]
@@ -244,7 +239,7 @@ class _Solver:
             result = np.where(known & (np.abs(result) * power < 2.0**52), snapped, result)
         values[rows] = result
 
-    def _recomputed(self, formula: Recompute, coords: IntArray) -> FloatArray:
+    def recomputed(self, formula: Recompute, coords: IntArray) -> FloatArray:
         coords = coords.copy()
         for column, member in formula.elsewhere:
             coords[:, column] = member
@@ -340,15 +335,51 @@ class _Solver:
         return groups
 
 
-def _leaves(formula: Formula) -> Iterator[Leaf]:
+def work_out(formula: Formula, n: int, of_leaf: Callable[[Leaf], FloatArray]) -> FloatArray:
+    """Value of a formula at ``n`` cells, from those of its leaves (in the order of `leaves_of`)."""
+    if isinstance(formula, Apply):
+        return compute(formula.function, [work_out(part, n, of_leaf) for part in formula.arguments])
+    if isinstance(formula, Linear) and formula.is_constant:
+        return np.full(n, np.nan if formula.constant is None else float(formula.constant))
+    return of_leaf(formula)
+
+
+def look(ev: Evaluator, asked: Sequence[tuple[Formula, Context]], source: CellSource) -> FloatArray:
+    """Values of formulas, each at the members of its context: float64[n]."""
+    solver = _Solver(ev, source)
+    here = np.array([[ctx.current(c) for c in range(len(solver.own))] for _, ctx in asked], dtype=np.int32)
+    wanted: list[IntArray] = []
+    for row, (formula, _) in zip(here, asked, strict=True):
+        for leaf in leaves_of(formula):
+            references = leaf.terms if isinstance(leaf, Linear) else ()
+            for reference in references:
+                cell = row.copy()
+                for column, member in reference:
+                    cell[column] = member
+                wanted.append(cell)
+    solved = solver.solve(np.array(wanted, dtype=np.int32)) if wanted else None
+    values = iter([] if solved is None else solved.values[solved.requested].tolist())
+    result = np.empty(len(asked))
+    for place, (formula, _) in enumerate(asked):
+
+        def of_leaf(leaf: Leaf, row: IntArray = here[place]) -> FloatArray:
+            if isinstance(leaf, Recompute):
+                return solver.recomputed(leaf, row[None])
+            return combine(leaf, np.array([[next(values) for _ in leaf.terms]]))
+
+        result[place] = work_out(formula, 1, of_leaf)[0]
+    return result
+
+
+def leaves_of(formula: Formula) -> Iterator[Leaf]:
     if isinstance(formula, Apply):
         for argument in formula.arguments:
-            yield from _leaves(argument)
+            yield from leaves_of(argument)
     elif isinstance(formula, Recompute) or formula.terms:
         yield formula
 
 
-def _combine(formula: Linear, operands: FloatArray) -> FloatArray:
+def combine(formula: Linear, operands: FloatArray) -> FloatArray:
     """Σ coefficient · operand; empty operands count for nothing, and alone for empty."""
     coefs = np.array([float(value) for value in formula.terms.values()])
     total: FloatArray = (np.nan_to_num(operands) * coefs).sum(axis=1)

@@ -8,12 +8,13 @@ all the cells that it treats alike.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.cube.names import Column, Names
 from app.cube.values import (
@@ -24,7 +25,7 @@ from app.cube.values import (
     TupleValue,
     Value,
 )
-from app.domain.cellset import CalculatedMember
+from app.domain.cellset import CalculatedMember, FloatArray
 from app.domain.errors import UserError
 from app.domain.formula import (
     EMPTY,
@@ -119,6 +120,8 @@ class Definition:
 
 
 Handler = Callable[["Evaluator", Call, Context], Value]
+#: Values of formulas, each at the members of its context.
+Look = Callable[[Sequence[tuple[Formula, Context]]], FloatArray]
 FUNCTIONS: dict[str, Handler] = {}
 #: What the operators do, by type of node; see `app.cube.operators`.
 OPERATORS: dict[type, Callable[[Evaluator, Any, Context], Value]] = {}
@@ -144,12 +147,17 @@ class Evaluator:
         self.definitions: dict[tuple[int, int], Definition] = dict(definitions or {})
         self.sets: dict[str, tuple[Expression, Source]] = {}
         self.base: Context | None = None
+        #: Reads cells while sets are made; for anything but emptiness only where ``sees_values``.
+        self.look: Look | None = None
+        self.sees_values = False
         self._made: dict[str, SetValue] = {}
         self._making: list[str] = []
 
     def fork(self) -> Evaluator:
         """An evaluator that knows the same calculated members and may learn more."""
-        return Evaluator(self.names.fork(), self.definitions)
+        forked = Evaluator(self.names.fork(), self.definitions)
+        forked.look, forked.sees_values = self.look, self.sees_values
+        return forked
 
     # Errors and conversions
 
@@ -376,6 +384,38 @@ class Evaluator:
         rows = np.concatenate([part.rows.reshape(len(part), len(columns)) for part in parts])
         return self.limited(SetValue(columns, rows), places[0], ctx)
 
+    def values_at(
+        self, expression: Expression | None, members: SetValue, ctx: Context, call: Call
+    ) -> list[Value] | FloatArray:
+        """An expression (None: the cell) at each position of a set: constants as they are, else numbers.
+
+        Raises
+        ------
+        UserError
+            When it hangs on the values of cells and these may not be seen.
+        """
+        places = [ctx.at(position) for position in members.tuples()]
+        if expression is None:
+            found: list[Value] = [Linear(None, {place.reference(): Fraction(1)}) for place in places]
+        else:
+            found = [self.evaluate(expression, place) for place in places]
+        if all(_is_constant(value) for value in found):
+            return found
+        if not self.sees_values or self.look is None:
+            cause = f"{call.function} picks or orders members by values of cells, which may be confidential."
+            raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
+        node = self.given(expression, ctx) if expression is not None else call
+        formulas = [self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)]
+        return self.look(list(zip(formulas, places, strict=True)))
+
+    def filled(self, members: SetValue, ctx: Context) -> NDArray[np.bool_]:
+        """bool[n]: positions of a set whose cell has facts, which is public."""
+        if self.look is None:
+            return np.ones(len(members), dtype=bool)
+        places = [ctx.at(position) for position in members.tuples()]
+        cells = [(Linear(None, {place.reference(): Fraction(1)}), place) for place in places]
+        return ~np.isnan(self.look(cells))
+
     def limited(self, value: SetValue, at: int, ctx: Context) -> SetValue:
         if len(value) > MAX_TUPLES:
             raise self.error(ctx, at, f"The set has {len(value):,} tuples; the limit is {MAX_TUPLES:,}.")
@@ -422,6 +462,12 @@ class Evaluator:
 
     def _is_set(self, value: Value) -> bool:
         return isinstance(value, SetValue)
+
+
+def _is_constant(value: Value) -> bool:
+    if isinstance(value, (TupleValue, HierarchyValue, Apply, Recompute)):
+        return False
+    return not isinstance(value, Linear) or value.is_constant
 
 
 def distinct(value: SetValue) -> SetValue:

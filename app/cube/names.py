@@ -147,7 +147,9 @@ class Names:
             return []
         first = parts[0].text.lower()
         of_dimension = self._by_dimension.get(first, ())
-        found = [((number,), 1) for number in self._by_hierarchy.get(first, ())]
+        found: list[tuple[tuple[int, ...], int]] = [
+            ((number,), 1) for number in self._by_hierarchy.get(first, ())
+        ]
         if not found and len(of_dimension) == 1:
             found.append((of_dimension, 1))
         if len(parts) > 1 and parts[1].keys is None:

@@ -109,9 +109,26 @@ def _unary(ev: Evaluator, node: Unary, ctx: Context) -> Value:
         truth = to_truth(ev, node.operand, ctx)
         return not truth if isinstance(truth, bool) else Apply("not", (truth,))
     if node.operator == "EXISTING":
-        raise ev.error(ctx, node.at, "EXISTING isn't supported.")
+        return _existing(ev, ev.to_set(node.operand, ctx), ctx)
     formula = ev.to_formula(node.operand, ctx)
     return scale(formula, Fraction(-1)) if node.operator == "-" else formula
+
+
+def _existing(ev: Evaluator, members: SetValue, ctx: Context) -> SetValue:
+    """Tuples whose members stand above or below the current ones, or are these."""
+    chosen = np.ones(len(members), dtype=bool)
+    for place, column in enumerate(members.columns):
+        tree = ev.columns[column].hierarchy
+        current = ctx.current(column)
+        numbers = members.rows[:, place]
+        if not 0 <= current < tree.size:
+            chosen &= numbers == current
+            continue
+        own = np.minimum(numbers, tree.size - 1)
+        below = (numbers >= current) & (numbers <= tree.last_descendant[current])
+        above = (numbers <= current) & (tree.last_descendant[own] >= current)
+        chosen &= (numbers < tree.size) & (below | above)
+    return SetValue(members.columns, members.rows[chosen])
 
 
 def _range(ev: Evaluator, node: Range, ctx: Context) -> SetValue:

@@ -84,7 +84,15 @@ class CubeServer(Protocol):
         Raises
         ------
         UserError
-            When the query names what isn't there, or can't be answered; with its position.
+            When the query names what isn't there, can't be answered, or chooses members by the values of
+            cells; with its position.
+        """
+        ...
+
+    def explore(self, query: Query) -> CellSet:
+        """As `execute`, for the analyst's eyes: sets may be chosen and ordered by raw values.
+
+        Nothing of it may be published: the order of confidential cells gives them away.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 # The modules of MDX functions register what they define.
 from app.cube import member_functions, set_functions, value_functions
 from app.cube.calculated import Calculations
-from app.cube.cells import closure, relations_of, solve
+from app.cube.cells import closure, look, relations_of, solve
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Context, Evaluator
 from app.cube.facts import Facts
@@ -84,15 +85,24 @@ class Server:
     def members(self, set_text: str) -> tuple[AxisMember, ...]:
         ev = self._ev.fork()
         source = Source(set_text)
+        ev.look = partial(look, ev, source=self)
         members = ev.to_set(parse_expression(set_text), self._base(source))
         if len(members.columns) != 1:
             raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
         return tuple(self._show(ev, members.columns[0], row[0]) for row in members.rows.tolist())
 
     def execute(self, query: Query) -> CellSet:
+        return self._answer(query, sees_values=False)
+
+    def explore(self, query: Query) -> CellSet:
+        return self._answer(query, sees_values=True)
+
+    def _answer(self, query: Query, sees_values: bool) -> CellSet:
         source = query.source
         self._check_cube(query.cube, source)
         ev = self._ev.fork()
+        ev.sees_values = sees_values
+        ev.look = partial(look, ev, source=self)
         calculations = Calculations(ev, self._cube)
         for definition in query.definitions:
             if isinstance(definition, MemberDefinition):

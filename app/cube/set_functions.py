@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from app.cube.evaluate import MAX_TUPLES, Context, Evaluator, distinct, function, keep
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
-from app.cube.operators import to_truth
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
 from app.domain.formula import Linear
 from app.mdx.tree import Call, Expression
@@ -153,9 +152,22 @@ def _crossjoin(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes = [node for node in (call.target, *(call.arguments or ())) if node is not None]
     if len(nodes) < 2:
         raise ev.error(ctx, call.at, f"{call.function} takes at least two sets.")
-    if call.function.upper() == "NONEMPTYCROSSJOIN":
-        raise ev.error(ctx, call.at, "NonEmptyCrossJoin isn't supported.", "Write NON EMPTY CrossJoin(…).")
-    return ev.cross([ev.to_set(node, ctx) for node in nodes], call.at, ctx)
+    members = ev.cross([ev.to_set(node, ctx) for node in nodes], call.at, ctx)
+    if call.function.upper() == "CROSSJOIN":
+        return members
+    return SetValue(members.columns, members.rows[ev.filled(members, ctx)])
+
+
+@function("NONEMPTY", "EXISTS")
+def _non_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, other = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    if other is None or not len(members):
+        return SetValue(members.columns, members.rows[ev.filled(members, ctx)])
+    second = ev.to_set(other, ctx)
+    pairs = ev.cross([members, second], call.at, ctx)
+    filled = ev.filled(pairs, ctx).reshape(len(members), len(second))
+    return SetValue(members.columns, members.rows[filled.any(axis=1)])
 
 
 def _all_flag(ev: Evaluator, nodes: list[Expression], ctx: Context) -> tuple[list[Expression], bool]:
@@ -253,13 +265,33 @@ def _extract(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _filter(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, condition = ev.arguments(call, 2, 2, ctx)
     members = ev.to_set(target, ctx)
-    chosen: list[bool] = []
-    for position in members.tuples():
-        truth = to_truth(ev, condition, ctx.at(position))
-        if not isinstance(truth, bool):
-            raise _on_values(ev, call, ctx)
-        chosen.append(truth)
-    return SetValue(members.columns, members.rows[np.array(chosen, dtype=bool)])
+    node = ev.given(condition, ctx)
+    found = ev.values_at(node, members, ctx, call)
+    if isinstance(found, np.ndarray):
+        chosen = np.nan_to_num(found) != 0
+    else:
+        truths = [value if isinstance(value, bool) else ev.as_formula(value, node, ctx) for value in found]
+        chosen = np.array([t if isinstance(t, bool) else bool(_number(t)) for t in truths], dtype=bool)
+    return SetValue(members.columns, members.rows[chosen])
+
+
+def _number(value: Value) -> float:
+    """A constant as a number, empty as less than anything."""
+    if not isinstance(value, Linear) or value.constant is None:
+        return -math.inf
+    return float(value.constant)
+
+
+def _ranked(ev: Evaluator, key: Expression | None, members: SetValue, ctx: Context, call: Call) -> list[Any]:
+    """What to order the positions of a set by: all texts, or all numbers."""
+    found = ev.values_at(key, members, ctx, call)
+    if isinstance(found, np.ndarray):
+        return list(np.nan_to_num(found, nan=-np.inf).tolist())
+    if any(isinstance(value, str) for value in found):
+        if not all(isinstance(value, str) for value in found):
+            raise ev.error(ctx, call.at, "Some of the values to order by are texts, others numbers.")
+        return list(found)
+    return [_number(value) for value in found]
 
 
 @function("ORDER")
@@ -267,21 +299,8 @@ def _order(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, key, word = ev.arguments(call, 2, 3, ctx)
     flag = ev.flag(word, ("ASC", "DESC", "BASC", "BDESC"), ctx) or "ASC"
     members = ev.to_set(target, ctx)
-    node = ev.given(key, ctx)
-    ranked: list[tuple[Any, int]] = []
-    for place, position in enumerate(members.tuples()):
-        value = ev.evaluate(node, ctx.at(position))
-        if isinstance(value, Linear) and value.is_constant:
-            ranked.append((float(value.constant or 0), place))
-        elif isinstance(value, str):
-            ranked.append((value, place))
-        else:
-            raise _on_values(ev, call, ctx)
-    texts = {isinstance(value, str) for value, _ in ranked}
-    if len(texts) > 1:
-        raise ev.error(ctx, node.at, "Some of the values to order by are texts, others numbers.")
-    down = flag.endswith("DESC")
-    places = [place for _, place in sorted(ranked, key=itemgetter(0), reverse=down)]
+    ranks = _ranked(ev, ev.given(key, ctx), members, ctx, call)
+    places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=flag.endswith("DESC"))
     if flag.startswith("B") or len(members.columns) != 1:
         return SetValue(members.columns, members.rows[places])
     return _column_set(ev.columns[members.columns[0]], _keeping_parents(ev, members, places))
@@ -307,14 +326,25 @@ def _keeping_parents(ev: Evaluator, members: SetValue, places: list[int]) -> lis
     return found
 
 
-@function("TOPCOUNT", "BOTTOMCOUNT", "TOPPERCENT", "BOTTOMPERCENT", "TOPSUM", "BOTTOMSUM", "NONEMPTY")
-def _by_values(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    raise _on_values(ev, call, ctx)
-
-
-def _on_values(ev: Evaluator, call: Call, ctx: Context) -> Exception:
-    cause = f"{call.function} chooses or orders members by the values of cells, which may be confidential."
-    return ev.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
+@function("TOPCOUNT", "BOTTOMCOUNT", "TOPPERCENT", "BOTTOMPERCENT", "TOPSUM", "BOTTOMSUM")
+def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """Largest or smallest positions: a count of them, or as many as a share or amount of the sum takes."""
+    target, limit, key = ev.arguments(call, 2, 3, ctx)
+    members = ev.to_set(target, ctx)
+    name = call.function.upper()
+    if key is None and name.endswith("COUNT"):
+        return SetValue(members.columns, members.rows[: max(0, ev.to_integer(limit, ctx))])
+    ranks = _ranked(ev, key, members, ctx, call)
+    places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=name.startswith("TOP"))
+    if name.endswith("COUNT"):
+        return SetValue(members.columns, members.rows[places[: max(0, ev.to_integer(limit, ctx))]])
+    wanted = _number(ev.to_formula(limit, ctx))
+    amounts = np.array([ranks[place] if ranks[place] != -math.inf else 0.0 for place in places])
+    if name.endswith("PERCENT"):
+        wanted = amounts.sum() * wanted / 100
+    reached = np.cumsum(amounts) >= wanted
+    n = int(reached.argmax()) + 1 if reached.any() else len(places)
+    return SetValue(members.columns, members.rows[places[:n]])
 
 
 @function("DRILLDOWNLEVEL")

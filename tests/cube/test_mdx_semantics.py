@@ -12,6 +12,7 @@ from app.cube.duckdb import open_cube
 from app.cube.port import CubeServer
 from app.domain.cell_key import cell_keys
 from app.domain.cellset import CellSet
+from app.domain.errors import UserError
 from app.mdx import parse
 from tests.cube.office import office
 
@@ -126,13 +127,60 @@ def names(server: CubeServer, text: str) -> list[str]:
         ("[Place].[28].Hierarchy.Members", "All 08 08001 28 28001 28002"),
         ("[Place].AllMembers", "All 08 08001 28 28001 28002 Big"),
         ("AddCalculatedMembers({[Place].[28]})", "28 Big"),
+        ("NonEmpty([Place].[Town].Members)", "28001 28002"),
+        ("NonEmpty([Place].[Town].Members, [Sex].[Sex].Members)", "28001 28002"),
+        ("NonEmpty([Place].[Town].Members, {([Time].[2023], [Measures].[Tax])})", "08001 28001 28002"),
+        ("NonEmptyCrossJoin([Place].[Town].Members, {[Sex].[M]})", "28001 M"),
+        ("Generate({[Place].[28]}, EXISTING [Place].[Town].Members)", "28001 28002"),
+        ("EXISTING [Place].[Town].Members", "08001 28001 28002"),
         ("{}", ""),
         ("[Place].[28002].Children", ""),
     ],
 )
 def test_sets(server: CubeServer, text: str, expected: str) -> None:
-    pairs = "|" in expected or text.startswith("([")
+    pairs = "|" in expected or text.startswith(("([", "NonEmptyCrossJoin"))
     assert names(server, text) == (expected.split("|") if pairs else expected.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("TopCount([Place].[Town].Members, 2, [Measures].[Income])", "28001 28002"),
+        ("BottomCount([Place].[Town].Members, 2, [Measures].[Income])", "08001 28002"),
+        ("TopCount([Place].[Town].Members, 1)", "08001"),
+        ("TopPercent([Place].[Town].Members, 80, [Measures].[Income])", "28001"),
+        ("TopPercent([Place].[Town].Members, 90, [Measures].[Income])", "28001 28002"),
+        ("BottomPercent([Place].[Town].Members, 10, [Measures].[Income])", "08001 28002"),
+        ("TopSum([Place].[Town].Members, 300, [Measures].[Income])", "28001"),
+        ("BottomSum([Place].[Town].Members, 75, [Measures].[Income])", "08001 28002"),
+        ("Filter([Place].Members, [Measures].[Income] > 100)", "All 28 28001"),
+        (
+            "Filter([Place].Members, NOT IsEmpty([Measures].[Income]) AND [Measures].[People] < 3)",
+            "28001 28002",
+        ),
+        ("Order([Place].Members, [Measures].[Income], BASC)", "08 08001 28002 28001 All 28"),
+        ("Order([Place].Members, [Measures].[Income], DESC)", "All 28 28001 28002 08 08001"),
+        (
+            "Order([Place].Members, [Measures].[Income] / [Measures].[People], BDESC)",
+            "28001 All 28 28002 08 08001",
+        ),
+        (
+            "Order({[Sex].Members}, Rank([Sex].CurrentMember, [Sex].Members, [Measures].[Income]), BDESC)",
+            "W M All",
+        ),
+        ("Filter([Place].Members, Aggregate({[Sex].[W], [Sex].[M]}, [Measures].[Persons]) = 3)", "All 28"),
+    ],
+)
+def test_sets_by_values_are_for_the_analyst_only(server: CubeServer, text: str, expected: str) -> None:
+    query = parse(f"SELECT {text} ON 0 FROM Tax WHERE [Time].[2022]")
+    answer = server.explore(query)
+    found = [
+        position[0].unique_name.rsplit("].", 1)[-1].strip("&[]") for position in answer.axes[0].positions
+    ]
+    assert found == expected.split()
+    if ", 1)" not in text:
+        with pytest.raises(UserError, match="confidential"):
+            server.execute(query)
 
 
 def value(server: CubeServer, formula: str, where: str = "", more: str = "") -> tuple[float, CellSet]:
