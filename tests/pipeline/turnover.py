@@ -11,6 +11,8 @@ DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "turnove
 PUBLICATION = """
 languages = ["en"]
 title.en = "Turnover of firms"
+[confidentiality]
+effort = 8
 [confidentiality.Business."Firms"]
 weight = "unit"
 rules = [{ rule = "threshold", n = 3 }]
