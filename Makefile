@@ -5,12 +5,13 @@ PORT ?= 8000
 DEMO ?= celosia-demo
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := app solver demo tests bench
 
 .PHONY: demo test lint clean
 
 demo: $(VENV)/.installed
-	$(BIN)/celosia demo --dir $(DEMO) --port $(PORT)
+	@$(BIN)/celosia demo --dir $(DEMO) --port $(PORT)
 
 test: $(VENV)/.installed-dev
 	bash .ci/services
@@ -24,15 +25,20 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Celosia needs Python 3.11 or later; name one with: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Making an environment of its own in $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
-	touch $@
+	@echo "Installing Celosia and what it needs …"
+	@$(PIP) --editable .
+	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@ $(VENV)/.installed
+	@echo "Installing Celosia and what its tests need …"
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
 
 clean:
 	rm -rf $(VENV) $(DEMO)

@@ -205,5 +205,7 @@ def _serve(folder: Path, host: str, listener: socket.socket) -> None:
 
 def main() -> None:
     """Entry point of the ``celosia`` command."""
+    # Called as the plain command: Typer's own call would put its traceback in place of our last word.
+    command = typer.main.get_command(app)
     install_last_word()
-    app()
+    command()

@@ -17,6 +17,8 @@ from app.bootstrap import publication_store
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
 
+#: Environment variable with the address that readers find the site at, when it isn't the requests' own.
+ADDRESS_VARIABLE = "CELOSIA_PUBLIC_URL"
 #: Seconds that a server may take to end.
 PATIENCE = 20.0
 

@@ -22,9 +22,16 @@ def celosia(
     *arguments: str, folder: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, as its users do."""
+    code = "from app.cli import main; main()"
+    return celosia_code(code, *arguments, folder=folder, **environment)
+
+
+def celosia_code(
+    code: str, *arguments: str, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CELOSIA_")}
     return subprocess.run(
-        [sys.executable, "-c", "from app.cli import main; main()", *arguments],
+        [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -168,15 +175,19 @@ def test_a_database_that_is_not_there_is_said(published: Path) -> None:
     assert_words(celosia("status", str(published), CELOSIA_DATABASE_URL=url), 1)
 
 
-def test_a_fault_of_ours_is_one_line_without_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [("KeyError('4711')", "KeyError"), ("OSError(28, 'No space left on device')", "No space")],
+)
+def test_a_fault_of_ours_is_one_line_without_values(raised: str, said: str, tmp_path: Path) -> None:
     code = (
-        "from app.cli.failure import install_last_word\n"
-        "install_last_word()\n"
-        "raise KeyError('the secret is 4711')\n"
+        "import app.cli.main as commands\n"
+        "def break_down(folder):\n"
+        f"    raise {raised}\n"
+        "commands.bootstrap.read_status = break_down\n"
+        "commands.main()\n"
     )
-    root = str(Path(__file__).resolve().parents[2])
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}
-    )
-    assert_words(result, 1, "KeyError")
+    result = celosia_code(code, "status", str(tmp_path))
+    assert_words(result, 1, said)
+    assert len(result.stderr.strip().splitlines()) == 1
     assert "4711" not in result.stderr
