@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import parse_qsl
@@ -13,12 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError
+from app.domain.publication import QueryDefinition
+from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError, Served
 from app.serve.port import ReleaseStore
-from app.web import api, pages
+from app.web import api, harvest, pages
 from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
-from app.web.contents import Contents
+from app.web.contents import Choice, Contents, SheetEntry
 from app.web.contexts import Page
 from app.web.formats import csv, jsonstat, xlsx
 from app.web.formats.download import Download
@@ -37,10 +39,16 @@ _WRITERS: dict[str, tuple[str, Callable[[Download], bytes]]] = {
     "xlsx": (xlsx.MEDIA_TYPE, xlsx.write),
     "json": (jsonstat.MEDIA_TYPE, jsonstat.write),
 }
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _ANYONE = (("access-control-allow-origin", "*"),)
 
 
-def create_app(store: ReleaseStore, patience: float = 0.25, cache_bytes: int = 64 << 20) -> ASGIApp:
+def create_app(
+    store: ReleaseStore,
+    patience: float = 0.25,
+    cache_bytes: int = 64 << 20,
+    public_url: str | None = None,
+) -> ASGIApp:
     """The public site over a store of releases.
 
     Parameters
@@ -50,22 +58,30 @@ def create_app(store: ReleaseStore, patience: float = 0.25, cache_bytes: int = 6
         Seconds for which a switch of releases may go unnoticed; 0 asks the store at every request.
     cache_bytes : int
         Memory for finished responses.
+    public_url : str, optional
+        Where readers find the site, as in ``https://stats.example.org``, for the addresses that pages,
+        feeds and catalogues name; the host of each request where it isn't given.
     """
     reader = LiveReader(store, patience)
     assets = load_assets()
-    front = _Front(reader, assets, Renderer(assets))
+    front = _Front(reader, assets, Renderer(assets), (public_url or "").rstrip("/"))
     return Guard(
         ReplyCache(front.routes(), cache_bytes),
         live_id=reader.live_id,
         is_data=_is_data,
-        is_embeddable=lambda path: False,
+        is_embeddable=_is_embeddable,
         refusal=_last_words,
     )
 
 
 def _is_data(path: str) -> bool:
-    """Whether an address gives cells: ``/<language>/s/…``."""
-    return path.split("/")[2:3] == ["s"]
+    """Whether an address gives cells: ``/<language>/s/…`` or ``/<language>/embed/…``."""
+    return path.split("/")[2:3] in (["s"], ["embed"])
+
+
+def _is_embeddable(path: str) -> bool:
+    """Whether other sites may show an address in a frame: ``/<language>/embed/…``."""
+    return path.split("/")[2:3] == ["embed"]
 
 
 def _last_words(path: str) -> tuple[str, bytes]:
@@ -87,7 +103,8 @@ def _problem(status: int, language: str) -> bytes:
 class _Front:
     """The routes and what they share."""
 
-    def __init__(self, reader: LiveReader, assets: Assets, renderer: Renderer) -> None:
+    def __init__(self, reader: LiveReader, assets: Assets, renderer: Renderer, public_url: str) -> None:
+        self._public_url = public_url
         self._reader = reader
         self._assets = assets
         self._render = renderer
@@ -106,6 +123,9 @@ class _Front:
         get("/")(self.entrance)
         get("/healthz")(self.health)
         get("/robots.txt")(self.robots)
+        get("/sitemap.xml")(self.sitemap)
+        get("/catalog.jsonld")(self.catalogue_jsonld)
+        get("/catalog.ttl")(self.catalogue_turtle)
         get("/static/{name:path}")(self.static)
         get("/api/v1/catalogue.json")(self.catalogue)
         get("/api/v1/structure/{name}.json")(self.structure)
@@ -113,6 +133,8 @@ class _Front:
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)
         get("/{language}/search")(self.search)
+        get("/{language}/feed.atom")(self.feed)
+        get("/{language}/embed/{path:path}")(self.embed)
         get("/{language}/f/{path:path}")(self.folder)
         get("/{language}/s/{path:path}")(self.sheet)
         for error in (RefusalError, NotPublishedError, ReleaseMovedError, HTTPException):
@@ -131,8 +153,24 @@ class _Front:
         body = json.dumps({"status": "ok" if live else "no live release", "release": live}).encode()
         return Reply(body, "application/json", status_code=200 if live else 503, cache_control=NO_STORE)
 
-    async def robots(self) -> Response:
-        return Reply(b"User-agent: *\nAllow: /\n", "text/plain; charset=utf-8")
+    async def robots(self, request: Request) -> Response:
+        text = f"User-agent: *\nAllow: /\nSitemap: {self._base(request)}/sitemap.xml\n"
+        return Reply(text.encode(), "text/plain; charset=utf-8")
+
+    async def sitemap(self, request: Request) -> Response:
+        return Reply(harvest.sitemap(self._contents_of(request), self._base(request)), harvest.SITEMAP)
+
+    async def catalogue_jsonld(self, request: Request) -> Response:
+        body = harvest.catalogue_jsonld(self._contents_of(request), self._base(request))
+        return Reply(body, harvest.JSON_LD, headers=_ANYONE)
+
+    async def catalogue_turtle(self, request: Request) -> Response:
+        body = harvest.catalogue_turtle(self._contents_of(request), self._base(request))
+        return Reply(body, harvest.TURTLE, headers=_ANYONE)
+
+    async def feed(self, request: Request, language: str) -> Response:
+        site = self._site(request, language)
+        return Reply(harvest.feed(site.contents, language, site.base), harvest.ATOM, headers=_ANYONE)
 
     async def static(self, name: str) -> Response:
         return self._assets.reply(name)
@@ -187,6 +225,30 @@ class _Front:
             return await run_sync(self._download, request, site, parent, name, extension, fields, caching)
         return await run_sync(self._sheet, request, site, path, fields, caching)
 
+    async def embed(self, request: Request, language: str, path: str) -> Response:
+        site = self._site(request, language)
+        fields, caching = _wishes(request)
+        parent, _, query_id = path.rpartition("/")
+        return await run_sync(self._embed, request, site, parent, query_id, fields, caching)
+
+    def _embed(
+        self, request: Request, site: Site, path: str, query_id: str, fields: dict[str, str], caching: str
+    ) -> Response:
+        entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
+        body = self._render(site.embed(entry, query, choices, served.masked))
+        return Reply(body, HTML, (served.stamp,), cache_control=caching)
+
+    def _one_query(
+        self, request: Request, site: Site, path: str, query_id: str, fields: dict[str, str]
+    ) -> tuple[SheetEntry, QueryDefinition, tuple[Choice, ...], Served]:
+        entry = site.contents.sheet(path)
+        query = next((query for query in entry.sheet.queries if query.id == query_id), None)
+        if query is None:
+            raise RefusalError(404)
+        choices = site.contents.choices(entry.sheet, _chosen(fields))
+        choice = tuple(choice.member.unique_name for choice in choices)
+        return entry, query, choices, self._reader.answer(request.scope[RELEASE], path, query.id, choice)
+
     def _sheet(
         self, request: Request, site: Site, path: str, fields: dict[str, str], caching: str
     ) -> Response:
@@ -208,13 +270,7 @@ class _Front:
     ) -> Response:
         if extension not in _WRITERS:
             raise RefusalError(404)
-        entry = site.contents.sheet(path)
-        query = next((query for query in entry.sheet.queries if query.id == query_id), None)
-        if query is None:
-            raise RefusalError(404)
-        choices = site.contents.choices(entry.sheet, _chosen(fields))
-        choice = tuple(choice.member.unique_name for choice in choices)
-        served = self._reader.answer(request.scope[RELEASE], entry.sheet.id, query.id, choice)
+        entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
         media_type, write = _WRITERS[extension]
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
@@ -242,7 +298,22 @@ class _Front:
         contents = self._contents_of(request)
         if language not in contents.catalogue.languages:
             raise RefusalError(404)
-        return Site(contents, language)
+        return Site(contents, language, self._base(request))
+
+    def _base(self, request: Request) -> str:
+        """Scheme and host that addresses start with.
+
+        Raises
+        ------
+        RefusalError
+            400 when a request's own host is none.
+        """
+        if self._public_url:
+            return self._public_url
+        host = request.headers.get("host", "localhost")
+        if not _HOST.fullmatch(host):
+            raise RefusalError(400)
+        return f"{request.scope['scheme']}://{host}"
 
     def _page(self, page: Page) -> Response:
         return Reply(self._render(page), HTML)
@@ -274,7 +345,7 @@ class _Front:
         language = (
             first if first in offered else preferred(request.headers.get("accept-language", ""), offered)
         )
-        return language, Site(contents, language) if contents is not None else None
+        return language, Site(contents, language, "") if contents is not None else None
 
 
 def _wishes(request: Request) -> tuple[dict[str, str], str]:

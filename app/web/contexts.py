@@ -40,6 +40,7 @@ class Frame:
     languages: tuple[LanguageLink, ...]
     released: str
     release_id: str
+    canonical: str = ""
     description: str = ""
 
 
@@ -87,6 +88,15 @@ class Arranger:
     active: bool
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """How to use a query outside: code that embeds it, and that reads it in Python and R."""
+
+    embed: str
+    python: str
+    r: str
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """A query on a sheet's page: its table, and its chart or maps where it is shown as such."""
@@ -99,6 +109,7 @@ class Block:
     maps: tuple[TileMap, ...]
     downloads: tuple[Link, ...]
     arranger: Arranger
+    elsewhere: Elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +126,18 @@ class SheetPage:
     hidden: int
     empty: int
     address: str
+    citation: str
+    dataset: Markup
+
+
+@dataclass(frozen=True, eq=False)
+class EmbedPage:
+    """A query alone, for frames on other sites; ``source`` leads to the sheet."""
+
+    template: ClassVar[str] = "embed.html"
+    frame: Frame
+    block: Block
+    source: Link
 
 
 @dataclass(frozen=True)
@@ -160,4 +183,4 @@ class ErrorPage:
     sentence: str
 
 
-Page = HomePage | FolderPage | SheetPage | ConfidentialityPage | SearchPage | ErrorPage
+Page = HomePage | FolderPage | SheetPage | EmbedPage | ConfidentialityPage | SearchPage | ErrorPage

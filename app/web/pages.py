@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup, escape
+
 from app.domain.cube import Texts, text_in
 from app.domain.masked import MaskedCellSet
 from app.domain.publication import Folder, QueryDefinition
 from app.serve.answer import LiveReader, Served
-from app.web import charts, maps
+from app.web import charts, harvest, maps
 from app.web.arrange import Arrangement, arrange, read_arrangement
 from app.web.arranger import arranger
 from app.web.contents import Choice, Contents, SheetEntry
@@ -18,6 +20,8 @@ from app.web.contexts import (
     Block,
     Chooser,
     ConfidentialityPage,
+    Elsewhere,
+    EmbedPage,
     ErrorPage,
     FolderPage,
     Frame,
@@ -47,6 +51,7 @@ class Site:
 
     contents: Contents
     language: str
+    base: str
 
     def frame(
         self, title: str, path: str, query: str = "", crumbs: tuple[Folder, ...] | None = None
@@ -78,6 +83,7 @@ class Site:
             ),
             released=long_date(catalogue.created, self.language),
             release_id=catalogue.release_id,
+            canonical=f"{self.base}/{self.language}/{path}{suffix}",
             description=text_in(catalogue.description, self.language),
         )
 
@@ -175,6 +181,51 @@ class Site:
             hidden=sum(block.table.hidden for block in blocks),
             empty=sum(block.table.empty for block in blocks),
             address=f"/{self.language}/{path}",
+            citation=self._citation(entry, choices),
+            dataset=Markup(harvest.dataset_document(self.contents, entry, self.language, self.base)),
+        )
+
+    def embed(
+        self, entry: SheetEntry, query: QueryDefinition, choices: tuple[Choice, ...], masked: MaskedCellSet
+    ) -> EmbedPage:
+        title = text_in(entry.sheet.title, self.language)
+        state = address_query(choices)
+        path = f"s/{quote(entry.sheet.id)}"
+        return EmbedPage(
+            frame=self.frame(title, path, state),
+            block=self._block(entry, query, masked, choices, {query.id: Arrangement()}),
+            source=Link(
+                " · ".join(filter(None, [text_in(self.contents.catalogue.publisher, self.language), title])),
+                f"/{self.language}/{path}{f'?{state}' if state else ''}",
+            ),
+        )
+
+    def _citation(self, entry: SheetEntry, choices: tuple[Choice, ...]) -> str:
+        catalogue = self.contents.catalogue
+        state = address_query(choices)
+        address = f"{self.base}/{self.language}/s/{quote(entry.sheet.id)}{f'?{state}' if state else ''}"
+        said = self._(
+            "%(publisher)s (%(year)s). %(title)s. Table %(number)s of “%(site)s”. Released on %(date)s."
+        )
+        facts = {
+            "publisher": text_in(catalogue.publisher, self.language),
+            "year": catalogue.created.year,
+            "title": text_in(entry.sheet.title, self.language),
+            "number": entry.number,
+            "site": text_in(catalogue.title, self.language),
+            "date": long_date(catalogue.created, self.language),
+        }
+        return f"{said % facts} {address}"
+
+    def _elsewhere(self, entry: SheetEntry, query: QueryDefinition, title: str, suffix: str) -> Elsewhere:
+        path = f"{quote(entry.sheet.id)}/{quote(query.id)}"
+        csv = f"{self.base}/{self.language}/s/{path}.csv{suffix}"
+        frame = f"{self.base}/{self.language}/embed/{path}{suffix}"
+        named = escape(title)
+        return Elsewhere(
+            embed=f'<iframe src="{escape(frame)}" title="{named}" width="100%" height="480"></iframe>',
+            python=f'import pandas\n\ntable = pandas.read_csv("{csv}")',
+            r=f'table <- read.csv("{csv}", check.names = FALSE)',
         )
 
     def _chooser(self, choice: Choice) -> Chooser:
@@ -220,6 +271,7 @@ class Site:
             else None,
             maps=maps.draw_maps(masked, query.options, cube, self.language) if query.view == "map" else (),
             downloads=tuple(Link(name, f"{base}.{extension}{suffix}") for extension, name in FORMATS),
+            elsewhere=self._elsewhere(entry, query, title, suffix),
             arranger=arranger(
                 query.id, masked, wanted, captions, (*choice_fields(choices), *others), self.language
             ),

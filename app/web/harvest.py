@@ -1,0 +1,236 @@
+"""What search engines, feed readers and data portals harvest: sitemap, Atom feed, DCAT-AP catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+from app.domain.cube import Texts, text_in
+from app.web.contents import Contents, SheetEntry
+
+ATOM = "application/atom+xml; charset=utf-8"
+SITEMAP = "application/xml; charset=utf-8"
+TURTLE = "text/turtle; charset=utf-8"
+JSON_LD = "application/ld+json"
+
+_LANGUAGES = "http://publications.europa.eu/resource/authority/language/"
+_THREE_LETTERS = {"en": "ENG", "es": "SPA", "ca": "CAT"}
+#: What each download is called by IANA and by the EU's vocabulary of file types.
+_FORMATS = {
+    "csv": ("text/csv", "CSV"),
+    "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "XLSX"),
+    "json": ("application/json", "JSON"),
+}
+_PREFIXES = {
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dct": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+
+
+def sitemap(contents: Contents, base: str) -> bytes:
+    """Every page in every language, with its twins in the others."""
+    xhtml = "http://www.w3.org/1999/xhtml"
+    ET.register_namespace("", "http://www.sitemaps.org/schemas/sitemap/0.9")
+    ET.register_namespace("xhtml", xhtml)
+    name = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+    root = ET.Element(f"{name}urlset")
+    languages = contents.catalogue.languages
+    for path in _paths(contents):
+        for language in languages:
+            url = ET.SubElement(root, f"{name}url")
+            ET.SubElement(url, f"{name}loc").text = f"{base}/{language}/{path}"
+            ET.SubElement(url, f"{name}lastmod").text = contents.catalogue.created.date().isoformat()
+            for other in languages:
+                ET.SubElement(
+                    url, f"{{{xhtml}}}link", rel="alternate", hreflang=other, href=f"{base}/{other}/{path}"
+                )
+    return _xml(root)
+
+
+def feed(contents: Contents, language: str, base: str) -> bytes:
+    """The tables of the live release, as an Atom feed (RFC 4287)."""
+    catalogue = contents.catalogue
+    ET.register_namespace("", "http://www.w3.org/2005/Atom")
+    name = "{http://www.w3.org/2005/Atom}"
+    root = ET.Element(f"{name}feed", {"xml:lang": language})
+    updated = _moment(contents)
+
+    def say(parent: ET.Element, tag: str, text: str = "", **attributes: str) -> None:
+        element = ET.SubElement(parent, name + tag, attributes)
+        element.text = text or None
+
+    say(root, "id", f"{base}/{language}/")
+    say(root, "title", text_in(catalogue.title, language))
+    say(root, "updated", updated)
+    say(root, "link", href=f"{base}/{language}/")
+    say(root, "link", rel="self", type="application/atom+xml", href=f"{base}/{language}/feed.atom")
+    author = ET.SubElement(root, f"{name}author")
+    say(author, "name", text_in(catalogue.publisher, language) or text_in(catalogue.title, language))
+    for entry in contents.root.walk():
+        item = ET.SubElement(root, f"{name}entry")
+        address = f"{base}/{language}/s/{quote(entry.sheet.id)}"
+        say(item, "id", f"{address}?release={quote(catalogue.release_id)}")
+        say(item, "title", f"{entry.number} {text_in(entry.sheet.title, language)}".strip())
+        say(item, "updated", updated)
+        say(item, "link", href=address)
+        if notes := text_in(entry.sheet.notes, language):
+            say(item, "summary", notes)
+    return _xml(root)
+
+
+def dataset_document(contents: Contents, entry: SheetEntry, language: str, base: str) -> str:
+    """A sheet as a schema.org Dataset, for search engines."""
+    catalogue = contents.catalogue
+    sheet = entry.sheet
+    title = text_in(sheet.title, language)
+    about = text_in(catalogue.description, language)
+    document = {
+        "@context": "https://schema.org/",
+        "@type": "Dataset",
+        "name": title,
+        "description": text_in(sheet.notes, language) or f"{title}. {about}",
+        "url": f"{base}/{language}/s/{quote(sheet.id)}",
+        "inLanguage": language,
+        "datePublished": catalogue.created.date().isoformat(),
+        "version": catalogue.release_id,
+        "isAccessibleForFree": True,
+        "creator": {"@type": "Organization", "name": text_in(catalogue.publisher, language)},
+        "includedInDataCatalog": {
+            "@type": "DataCatalog",
+            "name": text_in(catalogue.title, language),
+            "url": f"{base}/{language}/",
+        },
+        "distribution": [
+            {"@type": "DataDownload", "encodingFormat": media_type, "contentUrl": address}
+            for media_type, _, address in _downloads(entry, language, base)
+        ],
+    }
+    return _in_script(document)
+
+
+def catalogue_jsonld(contents: Contents, base: str) -> bytes:
+    """The DCAT-AP catalogue as JSON-LD."""
+    context = {**_PREFIXES, "type": "@type", "id": "@id"}
+    nodes = [{"id": subject, **properties} for subject, properties in _graph(contents, base)]
+    return json.dumps({"@context": context, "@graph": nodes}, ensure_ascii=False, indent=1).encode()
+
+
+def catalogue_turtle(contents: Contents, base: str) -> bytes:
+    """The DCAT-AP catalogue as Turtle."""
+    lines = [f"@prefix {name}: <{address}> ." for name, address in _PREFIXES.items()]
+    for subject, properties in _graph(contents, base):
+        said = [
+            f"    {'a' if name == 'type' else name} {', '.join(map(_turtle, values))}"
+            for name, value in properties.items()
+            if (values := value if isinstance(value, list) else [value])
+        ]
+        lines += ["", f"<{_iri(subject)}>", " ;\n".join(said) + " ."]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    catalogue = contents.catalogue
+    first = catalogue.languages[0]
+    office = f"{base}/#publisher"
+    moment = {"@value": _moment(contents), "@type": "xsd:dateTime"}
+    spoken = [{"id": _LANGUAGES + _THREE_LETTERS[c]} for c in catalogue.languages if c in _THREE_LETTERS]
+    entries = list(contents.root.walk())
+    yield (
+        f"{base}/catalog",
+        {
+            "type": "dcat:Catalog",
+            "dct:title": _texts(catalogue.title),
+            "dct:description": _texts(catalogue.description) or _texts(catalogue.title),
+            "dct:publisher": {"id": office},
+            "dct:language": spoken,
+            "dct:modified": moment,
+            "foaf:homepage": {"id": f"{base}/{first}/"},
+            "dcat:dataset": [{"id": f"{base}/{first}/s/{quote(e.sheet.id)}#dataset"} for e in entries],
+        },
+    )
+    yield office, {"type": "foaf:Organization", "foaf:name": _texts(catalogue.publisher or catalogue.title)}
+    for entry in entries:
+        page = f"{base}/{first}/s/{quote(entry.sheet.id)}"
+        downloads = list(_downloads(entry, first, base))
+        yield (
+            f"{page}#dataset",
+            {
+                "type": "dcat:Dataset",
+                "dct:title": _texts(entry.sheet.title),
+                "dct:description": _texts(entry.sheet.notes) or _texts(entry.sheet.title),
+                "dct:identifier": entry.sheet.id,
+                "dct:publisher": {"id": office},
+                "dct:issued": moment,
+                "dct:language": spoken,
+                "dcat:landingPage": {"id": page},
+                "dcat:distribution": [{"id": f"{address}#distribution"} for _, _, address in downloads],
+            },
+        )
+        for media_type, kind, address in downloads:
+            yield (
+                f"{address}#distribution",
+                {
+                    "type": "dcat:Distribution",
+                    "dcat:accessURL": {"id": page},
+                    "dcat:downloadURL": {"id": address},
+                    "dcat:mediaType": {"id": f"https://www.iana.org/assignments/media-types/{media_type}"},
+                    "dct:format": {
+                        "id": f"http://publications.europa.eu/resource/authority/file-type/{kind}"
+                    },
+                },
+            )
+
+
+def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[str, str, str]]:
+    for query in entry.sheet.queries:
+        path = f"{base}/{language}/s/{quote(entry.sheet.id)}/{quote(query.id)}"
+        for extension, (media_type, kind) in _FORMATS.items():
+            yield media_type, kind, f"{path}.{extension}"
+
+
+def _paths(contents: Contents) -> Iterator[str]:
+    yield ""
+    yield "confidentiality"
+    waiting = list(contents.root.folders)
+    while waiting:
+        entry = waiting.pop(0)
+        yield f"f/{quote(entry.folder.id)}"
+        waiting[:0] = entry.folders
+    for sheet in contents.sheets:
+        yield f"s/{quote(sheet)}"
+
+
+def _moment(contents: Contents) -> str:
+    return contents.catalogue.created.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _texts(texts: Texts) -> list[dict[str, str]]:
+    return [{"@value": text, "@language": code} for code, text in texts.items() if text]
+
+
+def _turtle(value: Any) -> str:
+    if isinstance(value, str):
+        return value if value.startswith(("dcat:", "foaf:")) else json.dumps(value, ensure_ascii=False)
+    if "id" in value:
+        return f"<{_iri(value['id'])}>"
+    text = json.dumps(value["@value"], ensure_ascii=False)
+    return f"{text}@{value['@language']}" if "@language" in value else f"{text}^^{value['@type']}"
+
+
+def _iri(text: str) -> str:
+    return "".join(c if c not in '<>"{}|^`\\' and ord(c) > 32 else f"%{ord(c):02X}" for c in text)
+
+
+def _in_script(document: dict[str, Any]) -> str:
+    """JSON that can't end the script element that holds it."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _xml(root: ET.Element) -> bytes:
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode").encode()

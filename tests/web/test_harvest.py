@@ -1,0 +1,105 @@
+"""What machines harvest, read by readers of their own kind."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from lxml import html
+from rdflib import Graph, URIRef
+from rdflib.compare import isomorphic
+from rdflib.namespace import DCAT, DCTERMS, RDF
+from starlette.types import ASGIApp
+
+from app.web.app import create_app
+from tests.web.office import MemoryStore
+from tests.web.visitor import BASE, ask
+
+NAMES = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9", "a": "http://www.w3.org/2005/Atom"}
+
+
+@pytest.fixture(scope="module")
+def site() -> ASGIApp:
+    return create_app(MemoryStore())
+
+
+def test_the_sitemap_names_every_page_and_robots_name_the_sitemap(site: ASGIApp) -> None:
+    assert f"Sitemap: {BASE}/sitemap.xml" in ask(site, "/robots.txt").text
+    root = ET.fromstring(ask(site, "/sitemap.xml").content)
+    addresses = [element.text or "" for element in root.findall("s:url/s:loc", NAMES)]
+    assert len(addresses) == len(set(addresses)) == 2 * (2 + 2 + 4)
+    for address in addresses:
+        assert ask(site, address.removeprefix(BASE)).status_code == 200
+
+
+def test_the_feed_names_the_tables_of_the_release(site: ASGIApp) -> None:
+    response = ask(site, "/es/feed.atom")
+    assert response.headers["content-type"].startswith("application/atom+xml")
+    root = ET.fromstring(response.content)
+    titles = [element.text for element in root.findall("a:entry/a:title", NAMES)]
+    assert titles[0] == "1.1 Lugares por sexo"
+    assert len(titles) == 4
+    assert {e.text for e in root.findall(".//a:updated", NAMES)} == {"2026-11-27T09:30:00Z"}
+
+
+def test_the_catalogue_says_the_same_in_turtle_and_json_ld(site: ASGIApp) -> None:
+    turtle = Graph().parse(data=ask(site, "/catalog.ttl").text, format="turtle")
+    linked = Graph().parse(data=ask(site, "/catalog.jsonld").text, format="json-ld")
+    assert isomorphic(turtle, linked)
+    datasets = set(turtle.subjects(RDF.type, DCAT.Dataset))
+    assert len(datasets) == 4
+    (catalogue,) = turtle.subjects(RDF.type, DCAT.Catalog)
+    assert set(turtle.objects(catalogue, DCAT.dataset)) == datasets
+    for dataset in datasets:
+        assert {text.language for text in turtle.objects(dataset, DCTERMS.title)} == {"en", "es"}
+        for distribution in turtle.objects(dataset, DCAT.distribution):
+            (address,) = turtle.objects(distribution, DCAT.downloadURL)
+            assert isinstance(address, URIRef)
+            assert ask(site, str(address).removeprefix(BASE)).status_code == 200
+
+
+def test_a_sheet_describes_itself_to_search_engines(site: ASGIApp) -> None:
+    page = html.fromstring(ask(site, "/en/s/territory/towns").content)
+    (script,) = page.xpath("//script")
+    assert script.get("type") == "application/ld+json"
+    document = json.loads(script.text)
+    assert document["@type"] == "Dataset"
+    assert document["name"] == "Towns of a region"
+    assert document["description"].endswith("<script>alert(1)</script>")
+    assert "</script>alert" not in script.text
+    assert ask(site, document["distribution"][0]["contentUrl"].removeprefix(BASE)).status_code == 200
+
+
+def test_addresses_follow_the_host_unless_the_office_gives_one(site: ASGIApp) -> None:
+    for host in ("a.example:8080", "b.example", "[::1]:8000"):
+        text = ask(site, "/en/s/time/years", headers={"host": host}).text
+        assert f'<link rel="canonical" href="http://{host}/en/s/time/years">' in text
+    for host in ("evil.example/x", "a b", '"><script>', "x" * 300):
+        assert ask(site, "/en/s/time/years", headers={"host": host}).status_code == 400
+    named = create_app(MemoryStore(), public_url="https://stats.example.org/")
+    text = ask(named, "/en/s/time/years", headers={"host": "evil.example"}).text
+    assert "evil.example" not in text
+    assert 'href="https://stats.example.org/en/s/time/years"' in text
+
+
+def test_a_table_can_be_embedded_and_only_there_framed(site: ASGIApp) -> None:
+    sheet = ask(site, "/en/s/territory/places?p.year=2022")
+    assert "&lt;iframe src=&#34;http://site.test/en/embed/territory/places/bars?p.year=2022" in sheet.text
+    framed = ask(site, "/en/embed/territory/places/bars?p.year=2022")
+    assert framed.status_code == 200
+    assert "frame-ancestors *" in framed.headers["content-security-policy"]
+    assert "x-frame-options" not in framed.headers
+    assert "frame-ancestors 'none'" in sheet.headers["content-security-policy"]
+    page = html.fromstring(framed.content)
+    assert page.xpath("string(//p[@class='source']/a/@href)") == "/en/s/territory/places?p.year=2022"
+    for wrong in ("/en/embed/territory/places/nope", "/en/embed/nope/table", "/en/embed/"):
+        assert ask(site, wrong).status_code == 404
+
+
+def test_a_sheet_says_how_to_cite_it(site: ASGIApp) -> None:
+    page = html.fromstring(ask(site, "/es/s/territory/map?p.year=2021").content)
+    assert page.xpath("//p[@class='citation']")[0].text_content() == (
+        "Cómo citar: Oficina de Norland (2026). Mapa de la renta. Tabla 1.3 de «Estadística fiscal». "
+        "Publicado el 27 de noviembre de 2026. http://site.test/es/s/territory/map?p.year=2021"
+    )
