@@ -181,11 +181,12 @@ def test_a_database_that_is_not_there_is_said(published: Path) -> None:
 )
 def test_a_fault_of_ours_is_one_line_without_values(raised: str, said: str, tmp_path: Path) -> None:
     code = (
-        "import app.cli.main as commands\n"
+        "from app import bootstrap\n"
+        "from app.cli import main\n"
         "def break_down(folder):\n"
         f"    raise {raised}\n"
-        "commands.bootstrap.read_status = break_down\n"
-        "commands.main()\n"
+        "bootstrap.read_status = break_down\n"
+        "main()\n"
     )
     result = celosia_code(code, "status", str(tmp_path))
     assert_words(result, 1, said)
