@@ -45,6 +45,11 @@ class Clock:
         return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
 
     @property
+    def limited(self) -> bool:
+        """Is there any limit?"""
+        return self._end is not None or self._limit is not None
+
+    @property
     def out(self) -> bool:
         """Is the limit reached?"""
         if self._limit is not None and self.work >= self._limit:

@@ -18,7 +18,7 @@ from solver.heuristics.clock import Clock
 from solver.heuristics.mover import Mover
 from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover
-from solver.instance import BoolArray, FloatArray, IntArray
+from solver.instance import BoolArray, IntArray
 from solver.presolve import Problem, Targets
 
 _FIRST_SIZE = 40
@@ -96,7 +96,6 @@ def _neighbourhood(cover: Cover, nearby: Nearby, centre: int, size: int) -> Bool
 
 def _search(cover: Cover, free: BoolArray, clock: Clock) -> bool:
     """Search the free columns exactly; True if that ended with a proof."""
-    problem = cover.problem
     mine = np.flatnonzero(free & cover.hidden)
     lost = cover.would_lose(mine)
     if not len(lost):

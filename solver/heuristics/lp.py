@@ -52,6 +52,19 @@ def protect_lp(
         meet_needs(Mover(problem, cover.needs, np.flatnonzero(open_)), cover, weight, clock)
 
 
+def meet_within(cover: Cover, clock: Clock) -> None:
+    """Note which needs the pattern meets as it is; a small program, as nothing else may move."""
+    needs, hidden = cover.needs, cover.hidden
+    mover = Mover(cover.problem, needs, np.flatnonzero(hidden))
+    mover.set_unit_prices(np.where(hidden, cover.problem.weight, 0.0))
+    for need in needs.by_level.tolist():
+        if cover.unmet[need]:
+            move = mover.move(need)
+            clock.charge(mover.size)
+            if move is not None:
+                cover.add(mover.columns, move)
+
+
 def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slopes: int = _SLOPES) -> None:
     """Meet the unmet needs of a cover, highest level first, at the given weights (float64[n]).
 
