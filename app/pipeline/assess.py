@@ -19,6 +19,7 @@ from app.domain.publication import CellDecision, Confidentiality, MeasureProtect
 from app.pipeline.cell_table import as_groups
 from app.pipeline.define_rules import REQUESTED, rule_of
 from app.pipeline.members import find_member
+from app.pipeline.twins import find_twins, recorded
 from solver.rules import Manual, Profiles, Request, Rule, Zero, assess
 
 #: Protection of an associated cell where no rule states it, in per cent of its value.
@@ -246,7 +247,8 @@ class _Assessor:
                 return None
             h = cube.hierarchy_index[member.hierarchy]
             coords[0, 1 + h] = cube.hierarchies[h].index_of[member.unique_name]
-        row = int(find_rows(self._cells, coords)[0])
+        twins = find_twins(self._server, cube, self._cells.space)
+        row = int(find_rows(self._cells, recorded(self._cells.space, twins, coords))[0])
         if row < 0:
             self._mistakes.append(
                 Mistake(at.file, at.line, at.column, "No sheet shows this cell.", "Leave the decision out.")

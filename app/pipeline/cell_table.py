@@ -15,6 +15,7 @@ from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
+from app.pipeline.twins import find_twins, recorded
 
 SAME = 1e-9
 
@@ -39,6 +40,7 @@ class CellTable:
         self.cube = server.discover()
         self.space = Space.of(self.cube)
         self.fingerprint = server.fingerprint()
+        self._twins = find_twins(server, self.cube, self.space)
         self._blocks: list[_Block] = []
         self._sets: list[CellSet] = []
         self._decimals: list[NDArray[np.int8]] = []
@@ -50,6 +52,7 @@ class CellTable:
         maps = self._numbers(cellset)
         for column, numbers in enumerate(maps):
             coords[:, column] = numbers[coords[:, column]]
+        coords = recorded(self.space, self._twins, coords)
         self._blocks.append(_Block(coords, cellset.values, cellset.n_cells))
         self._sets.append(cellset)
         self._decimals.append(decimals)

@@ -22,7 +22,7 @@ from app.pipeline.release import make_release, rounded
 from app.pipeline.run import RESULTS, run
 from app.pipeline.suppress import Suppression, reachable_levels
 from solver import InfeasibleError, Instance, solve
-from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, firms, write_office
+from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, firms, write_csv, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 
 
@@ -288,6 +288,62 @@ def test_cells_that_must_be_shown_may_make_it_impossible(tmp_path: Path, store: 
     with pytest.raises(UserError, match="can't be protected"):
         run(load_publication(office), store, open_cube)
     assert store.live_release_id() is None
+
+
+TWINS = """
+[[dimension]]
+name = "Age"
+table = "../data/ages.csv"
+key = "age"
+[[dimension.hierarchy]]
+name = "By five"
+all.en = "All"
+[[dimension.hierarchy.level]]
+name = "Five"
+key = "age"
+[[dimension.hierarchy]]
+name = "By ten"
+all.en = "All"
+[[dimension.hierarchy.level]]
+name = "Ten"
+key = "ten"
+"""
+
+
+def test_two_hierarchies_of_one_dimension_do_not_give_each_other_away(tmp_path: Path, store: Store) -> None:
+    """Firms by five and by ten years: the ten less the one five is the other five."""
+    ages = ["00"] * 2 + ["05"] * 20 + ["10"] * 9 + ["15"] * 12
+    rows = [
+        {
+            "firm": i,
+            "holding": "",
+            "town": "a1",
+            "activity": "farm",
+            "size": "small",
+            "turnover": 5,
+            "age": age,
+        }
+        for i, age in enumerate(ages)
+    ]
+    cube = CUBE.replace("[[measure]]", TWINS + "[[measure]]", 1)
+    sheets = {
+        "five": sheet("SELECT {[Age.By five].[Five].Members} ON COLUMNS FROM [Firms]"),
+        "ten": sheet("SELECT {[Age.By ten].[Ten].Members} ON COLUMNS FROM [Firms]"),
+    }
+    office = write_office(tmp_path / "office", rows, cube=cube, sheets=sheets)
+    tens = [{"age": age, "ten": age[0]} for age in ("00", "05", "10", "15")]
+    write_csv(office / "data/ages.csv", tens)
+    text = (office / "publication.toml").read_text() + decision("hide", '"[Age.By ten].[Ten].&[1]"')
+    (office / "publication.toml").write_text(text)
+    ran = Ran(office, store)
+    assert ran.verdicts.reasons["manual"].sum() == 1
+    shown = dict(zip(ran.release.keys, ran.release.status.tolist(), strict=True))
+    five = [status for key, status in shown.items() if "[Age.By five].[Five]" in key and "{" not in key]
+    assert len(ran.release.keys) == 6
+    ten = [status for key, status in shown.items() if "{" in key]
+    assert five[0] == CellStatus.CONFIDENTIAL
+    assert five[1] == CellStatus.CONFIDENTIAL or ten[0] == CellStatus.CONFIDENTIAL
+    assert len(ran.cells.equations) >= 2
 
 
 # ---------------------------------------------------------------------- the last gate
