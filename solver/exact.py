@@ -89,6 +89,19 @@ class Search:
     def _tolerance(self) -> float:
         return 1e-9 * max(1.0, self.cost)
 
+    @property
+    def problem(self) -> Problem:
+        """The component searched."""
+        return self._problem
+
+    def limit_to(self, clock: Clock) -> None:
+        """Run on another clock from now on."""
+        self._clock = clock
+
+    def accept(self, hidden: BoolArray) -> None:
+        """Take over a safe pattern found elsewhere if it is cheaper."""
+        self._accept(hidden)
+
     def run(self) -> None:
         """Search until the gap is closed or the clock is out.
 

@@ -13,13 +13,14 @@ from solver.audit import audit
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.exact import Search
 from solver.explain import obstacles
+from solver.heuristics.auto import first_pattern, improve_pattern
 from solver.heuristics.clock import Clock
-from solver.incumbent import make_safe
+from solver.heuristics.methods import HEURISTICS, protect
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
 
-METHODS = ("auto", "exact", "lp", "shortest-path", "mcnf", "hypercube", "modular", "gauss", "tabu")
+METHODS = ("auto", "exact", *HEURISTICS)
 _AUTO_WORK = 20.0
 
 
@@ -136,25 +137,34 @@ class _Run:
             searches.append(search)
         for search in searches:
             try:
-                search.run()
+                if self._method == "exact":
+                    search.run()
+                elif self._method == "auto":
+                    self._search_and_improve(search)
             except KeyboardInterrupt:
                 self._interrupted = True
                 break
         return searches
 
+    def _search_and_improve(self, search: Search) -> None:
+        """The exact search for half of what is left, then neighbourhoods of its incumbent."""
+        search.limit_to(self._clock.part(0.5))
+        search.run()
+        search.limit_to(self._clock)
+        if not search.closed and not self._clock.out:
+            improve_pattern(search.problem, search.incumbent, self._clock, self._seed, search.accept)
+
     def _first(self, problem: Problem, start: BoolArray | None) -> BoolArray:
-        everything = np.ones(problem.n, dtype=np.bool_)
-        begins = [problem.forced]
-        if start is not None:
-            begins.append(problem.local(np.asarray(start, dtype=np.bool_)))
-        found = [make_safe(problem, begin, problem.weight, everything, self._clock) for begin in begins]
-        safe = [pattern for pattern in found if pattern is not None]
-        if not safe:
+        begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
+        try:
+            if self._method in HEURISTICS:
+                return protect(problem, self._method, self._clock, self._seed, begin).hidden
+            return first_pattern(problem, self._clock, self._seed, begin)
+        except FrozenTargetError:
             cells = _unreachable(problem)
             if len(cells):
-                raise InfeasibleError(obstacles(self._instance, cells))
-            safe = [everything]
-        return min(safe, key=problem.cost)
+                raise InfeasibleError(obstacles(self._instance, cells)) from None
+            return np.ones(problem.n, dtype=np.bool_)
 
     def _verify(self, hidden: BoolArray) -> None:
         if (hidden & (self._instance.status == Status.SHOWN)).any():

@@ -20,7 +20,8 @@ class Clock:
     """
 
     def __init__(self, seconds: float | None = None, work: float | None = None) -> None:
-        self._end = None if seconds is None else time.perf_counter() + seconds
+        self._began = time.perf_counter()
+        self._end = None if seconds is None else self._began + seconds
         self._limit = work
         self._parent: Clock | None = None
         self.work = 0.0
@@ -43,6 +44,16 @@ class Clock:
     def seconds_left(self) -> float | None:
         """Seconds left, never below 0; None without a limit of seconds."""
         return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
+
+    @property
+    def spent(self) -> float:
+        """Part of the limit that is spent, 0 to 1 and beyond; 0 without a limit."""
+        parts = [0.0]
+        if self._end is not None:
+            parts.append((time.perf_counter() - self._began) / max(self._end - self._began, 1e-9))
+        if self._limit is not None:
+            parts.append(self.work / max(self._limit, 1e-9))
+        return max(parts)
 
     @property
     def limited(self) -> bool:

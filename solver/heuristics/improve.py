@@ -8,6 +8,7 @@ exact search. (Local branching's idea, Fischetti and Lodi 2003, on the table's o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +26,17 @@ _FIRST_SIZE = 40
 _LEAST_SIZE, _MOST_SIZE = 10, 400
 # Shown columns per secondary in a neighbourhood.
 _COMPANY = 8
-# Effort on one neighbourhood, as a part of what is left, and at most in work.
-_SHARE, _WORK = 0.2, 2.0
+# Effort on one neighbourhood, as a part of what is left.
+_SHARE = 0.2
 
 
-def improve(cover: Cover, clock: Clock, seed: int, patience: int = 40) -> None:
+def improve(
+    cover: Cover,
+    clock: Clock,
+    seed: int,
+    patience: int = 40,
+    report: Callable[[BoolArray], None] | None = None,
+) -> None:
     """Replace parts of a safe pattern by cheaper ones until time or hope is out.
 
     Parameters
@@ -41,7 +48,9 @@ def improve(cover: Cover, clock: Clock, seed: int, patience: int = 40) -> None:
     seed
         Of the choice of neighbourhoods.
     patience
-        Stop after so many neighbourhoods in a row of the largest size without a gain.
+        Stop after so many neighbourhoods in a row without a gain.
+    report
+        Called with every cheaper pattern.
     """
     generator = np.random.default_rng(seed)
     nearby = Nearby(cover.problem)
@@ -62,6 +71,8 @@ def improve(cover: Cover, clock: Clock, seed: int, patience: int = 40) -> None:
         solved = _search(cover, free, limit)
         gained = cover.cost < before * (1 - 1e-9)
         idle = 0 if gained else idle + 1
+        if gained and report is not None:
+            report(cover.hidden.copy())
         if solved and whole and not gained:
             idle = max(idle, patience - 5)
         if not solved:
