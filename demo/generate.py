@@ -146,8 +146,8 @@ def _write_returns(
     sizes: NDArray[np.int64],
     wealth: NDArray[np.float64],
 ) -> None:
-    # About 6 % of the panel file in two years only.
-    people = np.repeat(np.arange(len(keys)), np.maximum(np.rint(sizes * 1.05), 1).astype(np.int64))
+    # Some of the panel move in or away: places grow and shrink.
+    people = np.repeat(np.arange(len(keys)), np.maximum(np.rint(sizes * 1.07), 1).astype(np.int64))
     n = len(people)
     woman = random.random(n) < 0.47
     age = random.choice(len(AGE_STARTS), size=n, p=AGE_SHARES)
@@ -162,9 +162,10 @@ def _write_returns(
         - 0.17 * woman
         + random.normal(0, 0.52, n)
     )
-    tail = random.random(n) < 0.012
-    level[tail] += random.pareto(1.7, int(tail.sum())) * 0.6
-    income = np.exp(np.minimum(level, np.log(4e7)))
+    # One in seventy has an income of another kind: a Pareto tail of exponent 1.9.
+    tail = random.random(n) < 0.014
+    level[tail] += 0.6 + random.exponential(1 / 1.9, int(tail.sum()))
+    income = np.exp(np.minimum(level, np.log(2e7)))
 
     # Joint households: neighbours in the panel, hence of the same municipality.
     holding = np.arange(n)
@@ -178,8 +179,11 @@ def _write_returns(
     }
     columns |= {"income": [], "tax": []}
     starts = np.array(BAND_STARTS)
+    provinces = np.array([int(key[:2]) for key in keys])
+    trend = random.normal(0.006, 0.009, provinces.max() + 1)[provinces] + random.normal(0, 0.008, len(keys))
+    moment = random.random(n)
     for number, year in enumerate(YEARS):
-        filing = np.flatnonzero(random.random(n) < 0.98)
+        filing = np.flatnonzero(moment < 0.955 + trend[people] * (number - 1) + random.normal(0, 0.004, n))
         amount = np.maximum(
             1,
             np.rint(
