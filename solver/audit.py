@@ -102,13 +102,13 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
         raise InputError(f"a pattern of shape {hidden.shape} does not fit {instance.n} cells.")
     cells = np.flatnonzero(hidden)
     intervals = _Intervals(instance, hidden)
-    parts = _components(instance, cells)
-    if threads > 1 and len(parts) > 1:
+    numbers = range(len(intervals.parts))
+    if threads > 1 and len(numbers) > 1:
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(intervals.fill, parts))
+            list(pool.map(intervals.fill, numbers))
     else:
-        for part in parts:
-            intervals.fill(part)
+        for number in numbers:
+            intervals.fill(number)
     reach = np.stack([intervals.down, intervals.up])
     exposures = _shown(instance, hidden) + _outsider(instance, hidden, intervals)
     exposures += _insiders(instance, hidden, intervals)
@@ -160,7 +160,7 @@ def _components(instance: Instance, cells: IntArray) -> list[IntArray]:
     _, label = csgraph.connected_components(links, directed=False)
     order = np.argsort(label[: len(cells)], kind="stable")
     cuts = np.flatnonzero(np.diff(label[: len(cells)][order])) + 1
-    return [cells[piece] for piece in np.split(order, cuts) if len(piece)]
+    return [np.sort(cells[piece]) for piece in np.split(order, cuts) if len(piece)]
 
 
 class _Intervals:
@@ -170,13 +170,24 @@ class _Intervals:
         self._instance, self._hidden = instance, hidden
         self.up, self.down = np.zeros(instance.n), np.zeros(instance.n)
         self.complete = True
-        self._matrix = sparse.csc_array(instance.matrix)
         self.claims = _Claims(instance)
+        self.parts = _components(instance, np.flatnonzero(hidden))
+        self._matrix = sparse.csc_array(instance.matrix)
+        self._part_of = np.full(instance.n, -1, dtype=np.int64)
+        for number, part in enumerate(self.parts):
+            self._part_of[part] = number
+        self._attacks: dict[int, _Attack] = {}
 
-    def fill(self, cells: IntArray) -> None:
+    def _attack(self, number: int) -> _Attack:
+        if number not in self._attacks:
+            self._attacks[number] = _Attack(self._instance, self._matrix, self.parts[number])
+        return self._attacks[number]
+
+    def fill(self, number: int) -> None:
         """Compute the intervals of one component."""
+        cells = self.parts[number]
         try:
-            program = _Attack(self._instance, self._matrix, cells)
+            program = self._attack(number)
             for side, reach in ((1, self.up), (-1, self.down)):
                 limit = program.room(side)
                 settled = limit <= 0
@@ -199,14 +210,16 @@ class _Intervals:
         self, cell: int, direction: int, known: IntArray | None = None
     ) -> tuple[float, FloatArray]:
         """How far a cell moves for an attacker, and the multipliers that limit it."""
-        moving = self._hidden.copy()
-        if known is not None:
-            moving[known] = False
-        for part in _components(self._instance, np.flatnonzero(moving)):
-            at = np.searchsorted(part, cell)
-            if at < len(part) and part[at] == cell:
-                return _Attack(self._instance, self._matrix, part).limit(int(at), direction)
-        return 0.0, np.zeros(self._instance.m)
+        number = int(self._part_of[cell])
+        if number < 0 or (known is not None and cell in known):
+            return 0.0, np.zeros(self._instance.m)
+        part, attack = self.parts[number], self._attack(number)
+        empty = np.empty(0, dtype=np.int64)
+        mine = empty if known is None else known[self._part_of[known] == number]
+        attack.hold(np.searchsorted(part, mine))
+        found = attack.limit(int(np.searchsorted(part, cell)), direction)
+        attack.hold(empty)
+        return found
 
 
 class _Attack:
@@ -230,7 +243,15 @@ class _Attack:
         # Below a billionth of the largest room lies only rounding.
         finest = max(min(levels.min(initial=np.inf), typical), rooms.max(initial=0.0) * 1e-9)
         self._units = [float(2.0 ** np.floor(np.log2(finest * factor))) for factor in (1.0, 1e3, 1e6)]
+        self._held = np.empty(0, dtype=np.int64)
         self._build()
+
+    def hold(self, positions: IntArray) -> None:
+        """Let these cells (int64[k]) stand still, and only these."""
+        before, self._held = self._held, positions
+        self._program.set_bounds(before, -self._lo[before] / self._unit, self._hi[before] / self._unit)
+        zeros = np.zeros(len(positions))
+        self._program.set_bounds(positions, zeros, zeros)
 
     def _build(self) -> None:
         self._unit = self._units.pop(0)
@@ -246,6 +267,7 @@ class _Attack:
             zeros,
             primal_simplex=True,
         )
+        self.hold(self._held)
 
     def room(self, side: int) -> FloatArray:
         """What the external bounds leave (float64[cells])."""

@@ -68,7 +68,7 @@ def explain(instance: Instance, hidden: BoolArray, cell: int | str) -> Explanati
     )
 
 
-def obstacles(instance: Instance, cells: IntArray, most: int = 50) -> tuple[Obstacle, ...]:
+def obstacles(instance: Instance, cells: IntArray, most: int = 20) -> tuple[Obstacle, ...]:
     """What keeps cells (int64[k]) exposed even when everything allowed is hidden."""
     everything = np.array(instance.may_hide)
     exposures = exposures_among(instance, everything, np.unique(cells)[:most])

@@ -22,6 +22,7 @@ from solver.solution import Progress, ProgressCallback, Solution
 
 METHODS = ("auto", "exact", *HEURISTICS)
 _AUTO_WORK = 20.0
+_OBSTACLES = 20
 
 
 def solve(
@@ -215,7 +216,7 @@ class _Reporter:
 
 
 def _unreachable(problem: Problem) -> IntArray:
-    """Original cells of the targets that even hiding everything leaves exposed."""
-    shortfalls = check_pattern(problem, np.ones(problem.n, dtype=np.bool_))
+    """Original cells of the first targets that even hiding everything leaves exposed."""
+    shortfalls = check_pattern(problem, np.ones(problem.n, dtype=np.bool_), stop_at=_OBSTACLES)
     columns = np.unique([problem.targets.cell[s.target] for s in shortfalls])
     return problem.cells[np.isin(problem.column, columns)]
