@@ -58,6 +58,8 @@ from app.mdx.tree import (
 MAX_TUPLES = 1_000_000
 #: Formulas and named sets within one another.
 MAX_NESTING = 40
+#: Sets chosen by cells whose formulas hang on such sets in turn.
+MAX_LOOKS = 4
 
 
 class NeedColumnError(Exception):
@@ -150,6 +152,7 @@ class Evaluator:
         #: Reads cells while sets are made; for anything but emptiness only where ``sees_values``.
         self.look: Look | None = None
         self.sees_values = False
+        self._looking = 0
         self._made: dict[str, SetValue] = {}
         self._making: list[str] = []
 
@@ -406,15 +409,25 @@ class Evaluator:
             raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
         node = self.given(expression, ctx) if expression is not None else call
         formulas = [self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)]
-        return self.look(list(zip(formulas, places, strict=True)))
+        return self._look(list(zip(formulas, places, strict=True)), ctx, call)
 
-    def filled(self, members: SetValue, ctx: Context) -> NDArray[np.bool_]:
+    def filled(self, members: SetValue, ctx: Context, call: Call) -> NDArray[np.bool_]:
         """bool[n]: positions of a set whose cell has facts, which is public."""
-        if self.look is None:
-            return np.ones(len(members), dtype=bool)
         places = [ctx.at(position) for position in members.tuples()]
         cells = [(Linear(None, {place.reference(): Fraction(1)}), place) for place in places]
-        return ~np.isnan(self.look(cells))
+        return ~np.isnan(self._look(cells, ctx, call))
+
+    def _look(self, cells: Sequence[tuple[Formula, Context]], ctx: Context, call: Call) -> FloatArray:
+        if self.look is None:
+            raise self.error(ctx, call.at, f"{call.function} can't read cells here.")
+        if self._looking >= MAX_LOOKS:
+            cause = f"{call.function} hangs on the cells that it is to choose, or on too many others."
+            raise self.error(ctx, call.at, cause)
+        self._looking += 1
+        try:
+            return self.look(cells)
+        finally:
+            self._looking -= 1
 
     def limited(self, value: SetValue, at: int, ctx: Context) -> SetValue:
         if len(value) > MAX_TUPLES:

@@ -173,18 +173,28 @@ def time_column(ev: Evaluator, call: Call, ctx: Context) -> Column:
     return found[0]
 
 
-@function("PARALLELPERIOD")
-def _parallel(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    where, steps, target = ev.arguments(call, 0, 3, ctx)
+def _period(
+    ev: Evaluator, call: Call, where: Expression | None, target: Expression | None, ctx: Context
+) -> tuple[Column, int, int | None]:
+    """The member (else the current one) and the level that a function of periods is about."""
     level = None if where is None else ev.to_level(where, ctx)
     if target is not None:
         column, member = _one(ev, target, ctx)
     else:
         column = time_column(ev, call, ctx) if level is None else ev.columns[level.column]
         member = ctx.current(column.number)
+    if level is not None and level.column != column.number:
+        raise ev.error(ctx, call.at, "The level is of another hierarchy than the member.")
+    return column, member, None if level is None else level.level
+
+
+@function("PARALLELPERIOD")
+def _parallel(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    where, steps, target = ev.arguments(call, 0, 3, ctx)
+    column, member, level = _period(ev, call, where, target, ctx)
     if not 0 <= member < column.hierarchy.size:
         return _member(column, _NONE)
-    at = max(0, int(column.hierarchy.depth[member]) - 1) if level is None else level.level
+    at = max(0, int(column.hierarchy.depth[member]) - 1) if level is None else level
     above = ancestor(column, member, at)
     uncle = shifted(column, above, -(1 if steps is None else ev.to_integer(steps, ctx)))
     return _member(column, cousin(column, member, uncle))
@@ -193,13 +203,8 @@ def _parallel(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("OPENINGPERIOD", "CLOSINGPERIOD")
 def _end_of_period(ev: Evaluator, call: Call, ctx: Context) -> Value:
     where, target = ev.arguments(call, 0, 2, ctx)
-    level = None if where is None else ev.to_level(where, ctx)
-    if target is not None:
-        column, member = _one(ev, target, ctx)
-    else:
-        column = time_column(ev, call, ctx) if level is None else ev.columns[level.column]
-        member = ctx.current(column.number)
-    options = children(column, member) if level is None else beneath(column, member, level.level)
+    column, member, level = _period(ev, call, where, target, ctx)
+    options = children(column, member) if level is None else beneath(column, member, level)
     return _member(
         column, options[0 if call.function.upper() == "OPENINGPERIOD" else -1] if options else _NONE
     )
@@ -217,15 +222,10 @@ def to_date(column: Column, member: int, level: int) -> SetValue:
 @function("PERIODSTODATE")
 def _periods_to_date(ev: Evaluator, call: Call, ctx: Context) -> Value:
     where, target = ev.arguments(call, 0, 2, ctx)
-    level = None if where is None else ev.to_level(where, ctx)
-    if target is not None:
-        column, member = _one(ev, target, ctx)
-    else:
-        column = time_column(ev, call, ctx) if level is None else ev.columns[level.column]
-        member = ctx.current(column.number)
+    column, member, level = _period(ev, call, where, target, ctx)
     if not 0 <= member < column.hierarchy.size:
         return SetValue.of((column.number,), [])
-    at = max(0, int(column.hierarchy.depth[member]) - 1) if level is None else level.level
+    at = max(0, int(column.hierarchy.depth[member]) - 1) if level is None else level
     return to_date(column, member, at)
 
 

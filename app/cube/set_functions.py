@@ -155,7 +155,7 @@ def _crossjoin(ev: Evaluator, call: Call, ctx: Context) -> Value:
     members = ev.cross([ev.to_set(node, ctx) for node in nodes], call.at, ctx)
     if call.function.upper() == "CROSSJOIN":
         return members
-    return SetValue(members.columns, members.rows[ev.filled(members, ctx)])
+    return SetValue(members.columns, members.rows[ev.filled(members, ctx, call)])
 
 
 @function("NONEMPTY", "EXISTS")
@@ -163,10 +163,10 @@ def _non_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, other = ev.arguments(call, 1, 2, ctx)
     members = ev.to_set(target, ctx)
     if other is None or not len(members):
-        return SetValue(members.columns, members.rows[ev.filled(members, ctx)])
+        return SetValue(members.columns, members.rows[ev.filled(members, ctx, call)])
     second = ev.to_set(other, ctx)
     pairs = ev.cross([members, second], call.at, ctx)
-    filled = ev.filled(pairs, ctx).reshape(len(members), len(second))
+    filled = ev.filled(pairs, ctx, call).reshape(len(members), len(second))
     return SetValue(members.columns, members.rows[filled.any(axis=1)])
 
 
@@ -403,6 +403,9 @@ def _drill_up_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if len(members.columns) != 1:
         raise ev.error(ctx, call.at, "DrillupLevel takes a set of one hierarchy.")
     column = ev.columns[members.columns[0]]
-    depths = column.hierarchy.depth[members.rows[:, 0]]
+    numbers = members.rows[:, 0]
+    depth = column.hierarchy.depth
+    # Calculated members stand at the top.
+    depths = np.where(numbers < len(depth), depth[np.minimum(numbers, len(depth) - 1)], 0)
     level = ev.to_level(where, ctx).level if where is not None else int(depths.max(initial=1)) - 1
     return SetValue(members.columns, members.rows[depths <= level])

@@ -43,11 +43,37 @@ def _aggregate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if len(members.columns) != 1:
         cause = f"Aggregate of {cube.measures[measure].name} works over members of one hierarchy."
         raise ev.error(ctx, call.at, cause, "It doesn't add up, so it is taken from the facts again.")
+    if len(formulas) == 1:
+        return formulas[0]
     column = members.columns[0]
+    if column == 0:
+        raise ev.error(ctx, call.at, "Aggregate of different measures has no meaning.")
     references = [formula.terms for formula in formulas if isinstance(formula, Linear)]
     elsewhere = tuple(part for part in next(iter(references[0])) if part[0] != column)
-    numbers = tuple(dict.fromkeys(members.rows[:, 0].tolist()))
-    return Recompute(cube.measures[measure].aggregator, column, numbers, elsewhere)
+    return Recompute(
+        cube.measures[measure].aggregator, column, _disjoint_members(ev, members, call, ctx), elsewhere
+    )
+
+
+def _disjoint_members(ev: Evaluator, members: SetValue, call: Call, ctx: Context) -> tuple[int, ...]:
+    """Own members that a set takes in, without those that stand beneath another one."""
+    column = members.columns[0]
+    tree = ev.columns[column].hierarchy
+    own: set[int] = set()
+    for number in members.rows[:, 0].tolist():
+        if number < tree.size:
+            own.add(number)
+            continue
+        calculated = ev.definitions[column, number].member
+        if not calculated.is_group:
+            cause = f"{calculated.name} isn't a group of members, so a measure can't be taken over it again."
+            raise ev.error(ctx, call.at, cause)
+        own.update(member for member, _ in calculated.terms or ())
+    kept: list[int] = []
+    for number in sorted(own):
+        if not kept or number > tree.last_descendant[kept[-1]]:
+            kept.append(number)
+    return tuple(kept)
 
 
 def _measure_of(formula: Formula, ctx: Context) -> int:
@@ -117,6 +143,8 @@ def _mathematics(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, where, value = ev.arguments(call, 2, 3, ctx)
     position, members = ev.to_tuple(target, ctx), ev.to_set(where, ctx)
+    if position.is_nothing:
+        return EMPTY
     if value is None:
         rows = list(map(tuple, members.rows.tolist()))
         return constant(rows.index(position.numbers) + 1 if position.numbers in rows else 0)
