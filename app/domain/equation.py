@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from app.domain.cube import IntArray
 from app.domain.errors import InternalError
-from app.domain.lattice import Bools, Longs, Space, Tree, ranges, unique_rows
+from app.domain.lattice import Bools, Longs, Space, ranges, unique_rows
+from app.domain.lines import Lines, cover, lines_of
 
 Floats = NDArray[np.float64]
 
@@ -132,13 +133,13 @@ def close_cells(space: Space, published: IntArray, formulas: Entries | None, occ
 def _proposals(space: Space, cells: IntArray, fresh: Longs) -> list[Entries]:
     expanded = _expand_terms(space, cells, fresh)
     parts = [] if expanded is None else [expanded]
-    usable = _in_lines(space, cells)
+    usable = _inlines_of(space, cells)
     for h in range(len(space.trees)):
         parts.extend(_line_relations(space, cells, usable, fresh, h))
     return parts
 
 
-def _in_lines(space: Space, cells: IntArray) -> Bools:
+def _inlines_of(space: Space, cells: IntArray) -> Bools:
     """Cells that add up: of an additive own measure, at own members and groups."""
     usable: Bools = cells[:, 0] < space.own[0]
     usable[usable] = space.additive[cells[usable, 0]]
@@ -209,40 +210,11 @@ def _sums(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """Cells in the touched lines of one hierarchy; ``key`` sorts the own members of all lines."""
-
-    tree: Tree
-    rows: Longs
-    line: Longs
-    member: Longs
-    key: Longs
-
-    def present(self, line: Longs, member: Longs) -> Bools:
-        return self.below(line, member, member) > 0
-
-    def below(self, line: Longs, first: Longs, last: Longs) -> Longs:
-        """How many own members from ``first`` to ``last`` each line has."""
-        base = line * self.tree.size
-        return np.searchsorted(self.key, base + last, "right") - np.searchsorted(self.key, base + first)
-
-
 def _line_relations(space: Space, cells: IntArray, usable: Bools, fresh: Longs, h: int) -> list[Entries]:
-    tree = space.trees[h]
-    if tree.size < 2:
+    if space.trees[h].size < 2:
         return []
     column = 1 + h
-    eligible = np.flatnonzero(usable)
-    (key,) = space.pack(cells[eligible], without=column)
-    lines, line = np.unique(key, return_inverse=True)
-    touched = np.zeros(len(lines), dtype=np.bool_)
-    touched[line[np.isin(eligible, fresh)]] = True
-    keep = touched[line]
-    rows, line = eligible[keep], line[keep]
-    member = cells[rows, column].astype(np.int64)
-    own = member < tree.size
-    view = _Lines(tree, rows, line, member, np.sort(line[own] * tree.size + member[own]))
+    view, own = lines_of(space, cells, np.flatnonzero(usable), fresh, h)
     return [
         entries
         for entries in (
@@ -254,33 +226,7 @@ def _line_relations(space: Space, cells: IntArray, usable: Bools, fresh: Longs, 
     ]
 
 
-def _cover(view: _Lines, owner: Longs, line: Longs, branch: Longs) -> tuple[Longs, Longs, Longs, Longs]:
-    """Cover branches of each owner by the nearest present members.
-
-    Returns (owner, member) of the present members and (owner, member) of the branches left over.
-    """
-    tree = view.tree
-    taken_owner, taken, left_owner, left = [], [], [], []
-    while len(owner):
-        here = view.present(line, branch)
-        opened = ~here & (view.below(line, branch, tree.last[branch].astype(np.int64)) > 0)
-        rest = ~here & ~opened
-        taken_owner.append(owner[here])
-        taken.append(branch[here])
-        left_owner.append(owner[rest])
-        left.append(branch[rest])
-        position, child = tree.children_of(branch[opened])
-        owner, line, branch = owner[opened][position], line[opened][position], child
-    none = [np.zeros(0, dtype=np.int64)]
-    return (
-        np.concatenate(taken_owner or none),
-        np.concatenate(taken or none),
-        np.concatenate(left_owner or none),
-        np.concatenate(left or none),
-    )
-
-
-def _parents(space: Space, cells: IntArray, view: _Lines, own: Bools, column: int) -> Entries | None:
+def _parents(space: Space, cells: IntArray, view: Lines, own: Bools, column: int) -> Entries | None:
     """Each present member with present members below it: the sum of the nearest, and the remainder."""
     tree = view.tree
     line, member = view.line[own], view.member[own]
@@ -293,7 +239,7 @@ def _parents(space: Space, cells: IntArray, view: _Lines, own: Bools, column: in
     return _covered(space, cells, view, rows, owner, line[owner], branch, column)
 
 
-def _groups(space: Space, cells: IntArray, view: _Lines, own: Bools, column: int) -> Entries | None:
+def _groups(space: Space, cells: IntArray, view: Lines, own: Bools, column: int) -> Entries | None:
     """Remainders that something present cuts into: their parts are cells too."""
     formula = space.flags(column, lambda extra: extra.is_formula)
     remainder = ~own & ~formula[view.member]
@@ -356,7 +302,7 @@ def _overlapping(line: Longs, first: Longs, last: Longs) -> Bools:
 def _covered(
     space: Space,
     cells: IntArray,
-    view: _Lines,
+    view: Lines,
     rows: Longs,
     owner: Longs,
     line: Longs,
@@ -364,7 +310,7 @@ def _covered(
     column: int,
 ) -> Entries:
     """Relations of rows with the members that cover their branches and the remainder of what is left."""
-    taken_owner, taken, left_owner, left = _cover(view, owner, line, branch)
+    taken_owner, taken, left_owner, left = cover(view, owner, line, branch)
     rest_owner, rest = _remainders(space, column, left_owner, left)
     factor = np.ones(len(taken) + len(rest))
     optional = np.concatenate([np.zeros(len(taken), dtype=np.bool_), np.ones(len(rest), dtype=np.bool_)])
@@ -407,7 +353,7 @@ def _remainders(space: Space, column: int, owner: Longs, branch: Longs) -> tuple
     return owners, np.array(numbers, dtype=np.int64)[kind]
 
 
-def _completions(space: Space, cells: IntArray, view: _Lines, own: Bools, column: int) -> Entries | None:
+def _completions(space: Space, cells: IntArray, view: Lines, own: Bools, column: int) -> Entries | None:
     """Absent members whose branches are covered: the sum of what covers them."""
     tree = view.tree
     line, member, rows = view.line[own], view.member[own], view.rows[own]
@@ -431,7 +377,7 @@ def _completions(space: Space, cells: IntArray, view: _Lines, own: Bools, column
     if not len(rows):
         return None
     owner, branch = tree.children_of(above)
-    taken_owner, taken, left_owner, left = _cover(view, owner, line[owner], branch)
+    taken_owner, taken, left_owner, left = cover(view, owner, line[owner], branch)
     rest_owner, rest = _remainders(space, column, left_owner, left)
     k = len(rows)
     totals = cells[rows].copy()

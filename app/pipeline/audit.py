@@ -64,7 +64,7 @@ def audit_release(
         if progress is not None:
             progress(StepProgress("audit", number, len(problems.problems), "attacking"))
         cells = crawl.cubes[problem.cube]
-        hidden = suppression.hidden[problem.cube][problem.rows] | (problem.rows >= cells.n_given)
+        hidden = problem.pattern(suppression.hidden[problem.cube], cells.n_given)
         try:
             report = audit(suppression.instances.get(number, problem.instance), hidden)
         except SolverError as error:

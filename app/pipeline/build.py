@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from app.domain.bounds import bounds_of
 from app.domain.completeness import joined, missing_relations
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.equation import Equations
@@ -29,8 +31,9 @@ ADDS_UP = 1e-9
 class Problem:
     """Cells that hang together, as the solver takes them.
 
-    ``rows`` (int64[n]) are the instance's cells in the table of cube ``cube``; ``rank`` is how many
-    protecting measures stand above its measures: problems of lower rank are solved first.
+    ``rows`` (int64[k]) are the instance's first k cells in the table of cube ``cube``; those behind them are
+    slacks of bounds, which nobody sees. ``rank`` is how many protecting measures stand above its measures:
+    problems of lower rank are solved first.
     """
 
     cube: int
@@ -39,8 +42,16 @@ class Problem:
     instance: Instance
 
     def __post_init__(self) -> None:
-        if len(self.rows) != self.instance.n:
-            raise ValueError("a problem's rows and cells differ in number")
+        if len(self.rows) > self.instance.n or np.any(
+            self.instance.status[len(self.rows) :] != Status.VIRTUAL
+        ):
+            raise ValueError("a problem's rows and cells differ")
+
+    def pattern(self, hidden: Bools, n_given: int) -> Bools:
+        """The instance's part of a pattern over the cube's table, where implied cells are always hidden."""
+        result = np.ones(self.instance.n, dtype=np.bool_)
+        result[: len(self.rows)] = hidden[self.rows] | (self.rows >= n_given)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,42 +86,54 @@ def _problems_of(
     confidentiality: Confidentiality, number: int, cells: CubeCells, verdicts: CubePrimaries
 ) -> Iterator[Problem]:
     value = np.nan_to_num(cells.values)
-    equations = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
+    bounds = bounds_of(
+        cells.space, cells.coords, value, tuple(item.aggregator for item in cells.cube.measures)
+    )
+    exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
+    equations = joined(exact, bounds.equations)
+    n, slack = len(cells), len(bounds.slack)
+
+    def extended(column: NDArray[Any], filling: float | Floats) -> NDArray[Any]:
+        return np.concatenate([column, np.broadcast_to(np.asarray(filling, dtype=column.dtype), slack)])
+
+    status = extended(_status(cells, verdicts, value), float(Status.VIRTUAL))
+    known = (extended(value, 1.0) == 0) & (status == Status.SHOWN)
+    weight = extended(_weights(confidentiality, cells), 0.0)
+    lower = extended(_lower_bounds(cells, value, confidentiality.hide_zeros), 0.0)
+    value = extended(value, bounds.slack)
     _check_equations(cells, equations, value)
-    status = _status(cells, verdicts, value)
-    weight = _weights(confidentiality, cells)
-    lower = _lower_bounds(cells, value, confidentiality.hide_zeros)
-    known = (value == 0) & (status == Status.SHOWN)
     matrix = _relations(equations, known)
     least = least_values(matrix, np.where(known, 0.0, lower))
-    lpl = np.clip(np.minimum(verdicts.lpl, value - least), 0, None)
-    lpl[np.isinf(least)] = verdicts.lpl[np.isinf(least)]
-    levels = np.maximum(np.maximum(lpl, verdicts.upl), verdicts.spl)
+    lpl = extended(verdicts.lpl, 0.0)
+    lpl = np.where(np.isinf(least), lpl, np.clip(np.minimum(lpl, value - least), 0, None))
+    upl, spl = extended(verdicts.upl, 0.0), extended(verdicts.spl, 0.0)
+    free = ~known & ~extended(cells.is_derived, 0.0)
     rank = _ranks(confidentiality, cells)
-    for rows, relations in _components(matrix, ~known & ~cells.is_derived, levels > 0):
-        part = matrix[relations][:, rows]
+    for places, relations in _components(matrix, free, np.maximum(np.maximum(lpl, upl), spl) > 0):
+        part = matrix[relations][:, places]
+        rows = places[places < n]
         insiders = (
-            find_insiders(cells, rows, part, verdicts.holder, value, least, lpl, verdicts.upl, verdicts.spl)
+            find_insiders(cells, rows, part[:, : len(rows)], verdicts.holder, value, least, lpl, upl, spl)
             if confidentiality.insiders
             else ()
         )
         try:
             instance = Instance(
-                value=value[rows],
-                weight=weight[rows],
-                lower_bound=lower[rows],
-                upper_bound=np.full(len(rows), np.inf),
-                lpl=lpl[rows],
-                upl=verdicts.upl[rows],
-                spl=verdicts.spl[rows],
-                status=status[rows],
+                value=value[places],
+                weight=weight[places],
+                lower_bound=lower[places],
+                upper_bound=np.full(len(places), np.inf),
+                lpl=lpl[places],
+                upl=upl[places],
+                spl=spl[places],
+                status=status[places],
                 indptr=part.indptr,
                 indices=part.indices,
                 coefs=part.data,
                 rhs=equations.rhs[relations],
-                names=cells.keys(rows),
+                names=(*cells.keys(rows), *(f"slack {place - n}" for place in places[len(rows) :])),
                 insiders=insiders,
-                tolerance=_tolerance(part, value[rows], equations.rhs[relations]),
+                tolerance=_tolerance(part, value[places], equations.rhs[relations]),
             )
         except InputError as error:
             raise InternalError(f"a problem of cube {cells.cube.name} is malformed: {error.cause}") from error
@@ -119,7 +142,7 @@ def _problems_of(
 
 def _check_equations(cells: CubeCells, equations: Equations, value: Floats) -> None:
     matrix = sparse.csr_array(
-        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(cells))
+        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(value))
     )
     miss = np.abs(matrix @ value - equations.rhs)
     scale = np.abs(matrix) @ np.abs(value) + np.abs(equations.rhs)

@@ -181,6 +181,12 @@ def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Ite
         seen.add(name)
         captions: Texts = table.texts("caption", languages) or {languages[0]: name}
         aggregator = table.choice("aggregator", AGGREGATORS)
+        if aggregator == "avg":
+            table.wrong(
+                "An average can't be protected as a measure of its own.",
+                "Write it as a [[calculated]] member: the sum divided by the count.",
+                "aggregator",
+            )
         column = table.text("column")
         if column is None and aggregator != "count":
             table.wrong(f"Measure {name} needs a column.", "Give column.")

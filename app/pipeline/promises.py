@@ -57,8 +57,9 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
         for place, problem in enumerate(problems.problems):
             if problem.cube == number:
                 instance = suppression.instances.get(place, problem.instance)
-                lpl[problem.rows], upl[problem.rows] = instance.lpl, instance.upl
-                spl[problem.rows] = instance.spl
+                k = len(problem.rows)
+                lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
+                spl[problem.rows] = instance.spl[:k]
         space = cells.space
         promises[cells.cube.name] = tuple(
             PromisedInterval(

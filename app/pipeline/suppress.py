@@ -60,8 +60,10 @@ def suppress(
     for number, problem in enumerate(problems.problems):
         cells, verdicts = crawl.cubes[problem.cube], primaries.cubes[problem.cube]
         instance = problem.instance
-        bound = _bound(cells, verdicts, hidden[problem.cube])[problem.rows] & (instance.status == Status.FREE)
-        instance = instance.replace(status=np.where(bound, np.int8(Status.HIDDEN), instance.status))
+        status = instance.status.copy()
+        bound = np.flatnonzero(_bound(cells, verdicts, hidden[problem.cube])[problem.rows])
+        status[bound[status[bound] == Status.FREE]] = Status.HIDDEN
+        instance = instance.replace(status=status)
 
         def tell(state: Progress, number: int = number) -> None:
             if progress is not None:
@@ -131,7 +133,7 @@ def reachable_levels(instance: Instance, obstacles: Sequence[Obstacle]) -> Insta
 def _mark(problem: Problem, cells: CubeCells, solution: Solution, hidden: Bools) -> None:
     rows = problem.rows
     visible = rows < cells.n_given
-    hidden[rows[visible]] |= solution.hidden[visible]
+    hidden[rows[visible]] |= solution.hidden[: len(rows)][visible]
 
 
 def _bound(cells: CubeCells, verdicts: CubePrimaries, hidden: Bools) -> Bools:

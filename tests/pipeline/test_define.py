@@ -81,6 +81,7 @@ def test_every_mistake_of_every_file_is_told_at_once(tmp_path: Path) -> None:
         ('name = "Size"\n[[dimension.h', 'name = "Place"\n[[dimension.h', "cubes/firms.toml", None, "Place"),
         ('formula = "[Measures].[Turnover] /', 'formula = "[Measures].[Turnover] / /', "cubes/firms.toml",
          'formula = "[Measures].[Turnover] / /', "found"),
+        ('aggregator = "sum"', 'aggregator = "avg"', "cubes/firms.toml", 'aggregator = "avg"', "divided"),
         ('name = "Turnover"', "name = 3", "cubes/firms.toml", "name = 3", "text"),
     ],
 )  # fmt: skip

@@ -290,6 +290,46 @@ def test_cells_that_must_be_shown_may_make_it_impossible(tmp_path: Path, store: 
     assert store.live_release_id() is None
 
 
+def thin_region(**more: object) -> list[dict[str, object]]:
+    """Region A with towns of 20, 10 and 2 firms, and region B with one of 9."""
+    return [
+        {"firm": i, "holding": "", "town": town, "activity": "farm", "size": "small", "turnover": 5, **more}
+        for i, town in enumerate(["a1"] * 20 + ["a2"] * 10 + ["a3"] * 2 + ["b1"] * 9)
+    ]
+
+
+PLACES = "{[Place].[Region].&[A], [Place].[Town].&[a1], [Place].[Town].&[a2], [Place].[Town].&[a3]}"
+
+
+def test_distinct_counts_bound_each_other(tmp_path: Path, store: Store) -> None:
+    """No owner has firms in two towns, so the counts add up, as readers may guess."""
+    cube = CUBE + '[[measure]]\nname = "Owners"\naggregator = "distinct-count"\ncolumn = "firm"\n'
+    publication = PUBLICATION + (
+        '[confidentiality.Firms."Owners"]\nweight = "unit"\nrules = [{ rule = "threshold", n = 3 }]\n'
+    )
+    sheets = {"a": sheet(f"SELECT {{[Measures].[Owners]}} ON COLUMNS, {PLACES} ON ROWS FROM [Firms]")}
+    ran = Ran(write_office(tmp_path / "office", thin_region(), publication, cube, sheets), store)
+    thin = ran.row("[Measures].[Owners]", "[Place].[Town].&[a3]")
+    assert ran.verdicts.reasons_of(thin) == ("freq<3",)
+    statuses = ran.release.status.tolist()
+    assert statuses.count(CellStatus.CONFIDENTIAL) >= 2
+    assert ran.shown(thin) == CellStatus.CONFIDENTIAL
+
+
+def test_the_part_that_is_its_whole_s_maximum_takes_it_along(tmp_path: Path, store: Store) -> None:
+    cube = CUBE + '[[measure]]\nname = "Largest"\naggregator = "max"\ncolumn = "turnover"\n'
+    publication = PUBLICATION + '[confidentiality.Firms."Largest"]\nwith = "Firms"\nrules = []\n'
+    measures = "{[Measures].[Firms], [Measures].[Largest]}"
+    sheets = {"a": sheet(f"SELECT {measures} ON COLUMNS, {PLACES} ON ROWS FROM [Firms]")}
+    rows = thin_region()
+    rows[31]["turnover"] = 900
+    ran = Ran(write_office(tmp_path / "office", rows, publication, cube, sheets), store)
+    thin = ran.row("[Measures].[Largest]", "[Place].[Town].&[a3]")
+    whole = ran.row("[Measures].[Largest]", "[Place].[Region].&[A]")
+    assert ran.cells.values[thin] == ran.cells.values[whole] == 900
+    assert ran.shown(thin) == ran.shown(whole) == CellStatus.CONFIDENTIAL
+
+
 TWINS = """
 [[dimension]]
 name = "Age"
