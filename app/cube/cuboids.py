@@ -6,10 +6,10 @@ all in one statement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ Levels = tuple[int, ...]
 _FROM_PARTS = frozenset({"sum", "count", "avg", "min", "max"})
 _SMALL = 50_000
 _LARGEST_KEY = 2**62
+#: Groups of all cuboids that are kept; beyond, the ones not used for longest are forgotten.
+_KEPT = 8_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,15 @@ class Scanner(Protocol):
         Rows without a member at a level are left out.
         """
         ...
+
+
+def forget_oldest(made: dict[Any, Any], needed: Collection[Any], most: int) -> None:
+    """Drop entries from the front that aren't needed now, until no more rows than ``most`` are left."""
+    rows = sum(len(entry.key) for entry in made.values())
+    for place in [place for place in made if place not in needed]:
+        if rows <= most:
+            return
+        rows -= len(made.pop(place).key)
 
 
 class Cuboids:
@@ -191,7 +202,11 @@ class Cuboids:
                 if source is None:
                     raise AssertionError("a planned cuboid isn't there")
                 self._roll_up(self._made[source], levels, lacking)
-            return {levels: self._made[levels] for levels in wanted}
+            for levels in wanted:
+                self._made[levels] = self._made.pop(levels)
+            found = {levels: self._made[levels] for levels in wanted}
+            forget_oldest(self._made, found, _KEPT)
+            return found
 
     def _known(self, levels: Levels) -> set[int]:
         cuboid = self._made.get(levels)

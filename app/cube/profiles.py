@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.cuboids import Cuboids, Levels
+from app.cube.cuboids import Cuboids, Levels, forget_oldest
 from app.cube.facts import Ancestors, Facts
 from app.cube.keys import unique_rows
 from app.cube.port import Group, Profiles
@@ -47,6 +47,8 @@ _TABLE = 8_000_000
 _CHUNK = 1_000_000
 #: However small the weights, no more contributions of a cell are looked at.
 _MOST_PIECES = 64
+#: Cells of all tables that are kept.
+_KEPT = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +171,11 @@ class Profiler:
                 self._made[key] = self._scan(split, levels, measures)
             else:
                 self._made[key] = self._roll_up(source, levels, measures)
-        return {levels: self._made[self._split_for(levels, mixed), levels] for levels in wanted}
+        places = {levels: (self._split_for(levels, mixed), levels) for levels in wanted}
+        for place in places.values():
+            self._made[place] = self._made.pop(place)
+        forget_oldest(self._made, set(places.values()), _KEPT)
+        return {levels: self._made[place] for levels, place in places.items()}
 
     def _source(self, split: int, levels: Levels, measures: set[int]) -> tuple[Levels, Table] | None:
         best: tuple[Levels, Table] | None = None
