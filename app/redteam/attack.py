@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from urllib.parse import urlencode
 
 import httpx
+from lxml.html import HtmlElement
 
 from app.domain.progress import ProgressCallback, StepProgress
 from app.redteam.algebra import Meaning
 from app.redteam.bounds import Intervals, interval_of_cells
 from app.redteam.knowledge import Knowledge, Observation
-from app.redteam.pages import PageLeak, block_of, parse_page, read_block
+from app.redteam.pages import (
+    PageLeak,
+    block_of,
+    order_tells,
+    parse_page,
+    read_block,
+    rows_as_printed,
+)
 from app.redteam.relations import System, build_system
 from app.redteam.report import Finding, Kind, Promise, Report
 from app.redteam.site import Page, Query, Site, read_catalogue
@@ -21,6 +30,8 @@ from app.redteam.workbook import workbook_leaks
 
 #: Share of a value (and least amount) within which two numbers are the same one.
 TOLERANCE = 1e-6
+#: Columns that each table is sorted by.
+SORTED_COLUMNS = 2
 
 Promises = Mapping[str, Mapping[Coordinates, Promise]]
 
@@ -127,6 +138,22 @@ class _Reading:
                 self.notes.append(f"{page.address}: {trouble}")
             for leak in leaks:
                 self._note_leak(query, meaning, listed.rows[leak.row], leak, page.address)
+            if page.first and any(row.hidden for row in listed.rows):
+                self._sort(page, query, block)
+
+    def _sort(self, page: Page, query: Query, block: HtmlElement) -> None:
+        """Ask for the table sorted by its first columns: do hidden cells come in an order of their own?"""
+        published = rows_as_printed(block)
+        columns = max((len(row) for row in published), default=1) - 1
+        for column in range(1, min(columns, SORTED_COLUMNS) + 1):
+            joint = "&" if "?" in page.address else "?"
+            address = f"{page.address}{joint}{urlencode({f'sort.{query.identity}': column})}"
+            text = self._site.text(address)
+            found = block_of(parse_page(text), query.identity, query.position) if text else None
+            if found is None:
+                continue
+            if order_tells(published, rows_as_printed(found), column - 1 - columns):
+                self.findings.append(Finding(query.identity, "by order", -math.inf, math.inf, True, address))
 
     def _meaning(self, query: Query, structure: Structure) -> Meaning:
         key = (query.cube, tuple(sorted(query.formulas.items())))

@@ -62,6 +62,30 @@ def read_block(block: HtmlElement, rows: Sequence[TableRow]) -> tuple[list[PageL
     return leaks, trouble
 
 
+def rows_as_printed(block: HtmlElement) -> list[tuple[str, ...]]:
+    """The rows of a table as texts: their names, then their cells."""
+    for table in block.iter("table"):
+        return [
+            tuple(" ".join(cell.text_content().split()) for cell in row.iter("th", "td"))
+            for row in table.iter("tr")
+            if any(cell.get("class") != "corner" for cell in row.iter("td"))
+        ]
+    return []
+
+
+def order_tells(
+    published: Sequence[tuple[str, ...]], sorted_rows: Sequence[tuple[str, ...]], at: int
+) -> bool:
+    """Whether a table sorted by column ``at`` (from the right, -1 the last) puts hidden rows in an order.
+
+    They must stand as published: an order made from hidden numbers tells which is larger.
+    """
+    if sorted(published) != sorted(sorted_rows):
+        return False
+    hidden = [row for row in published if len(row) >= -at and row[at] == "[c]"]
+    return [row for row in sorted_rows if len(row) >= -at and row[at] == "[c]"] != hidden
+
+
 def _numbers(text: str) -> list[float]:
     return [float(found.replace(",", "")) for found in re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)]
 

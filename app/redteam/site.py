@@ -15,7 +15,15 @@ from app.domain.errors import OperatorError, UserError
 from app.redteam.structure import Member, PublicHierarchy, PublicMeasure, Structure
 
 _CATALOGUE = "/api/v1/catalogue.json"
-_TEXTS = ("text/html", "text/csv", "application/json", "application/atom+xml")
+_TEXTS = (
+    "text/html",
+    "text/csv",
+    "application/json",
+    "application/atom+xml",
+    "application/ld+json",
+    "application/xml",
+    "text/turtle",
+)
 #: Documents without cells by their nature.
 _DRESS = ("text/css", "text/javascript", "font/", "image/", "text/plain", "application/manifest+json")
 _MEMBER = re.compile(r"\bMEMBER\s+((?:\[(?:[^\]]|\]\])*\]\s*\.?\s*)+)\s*AS\s+", re.IGNORECASE)
@@ -35,10 +43,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Page:
-    """A sheet's page for one choice in one language."""
+    """A sheet's page for one choice in one language; ``first``: in the site's first language."""
 
     address: str
     queries: tuple[Query, ...]
+    first: bool
 
 
 @dataclass
@@ -150,7 +159,7 @@ def _pages(sheet: Mapping[str, Any], languages: Sequence[str]) -> Iterator[Page]
                 )
                 for position, query in enumerate(sheet["queries"])
             )
-            yield Page(sheet["url"][language] + asked, queries)
+            yield Page(sheet["url"][language] + asked, queries, language == languages[0])
 
 
 def with_members(mdx: str) -> dict[str, str]:

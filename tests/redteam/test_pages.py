@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.redteam.pages import PageLeak, block_of, parse_page, read_block
+from app.redteam.pages import PageLeak, block_of, order_tells, parse_page, read_block
 from app.redteam.tables import TableRow, UnreadableError, read_csv, read_jsonstat
 
 NAMES = ("Alder", "Birch", "Cedar", "Dogwood", "Elm")
@@ -100,6 +100,17 @@ def test_hidden_tile_in_a_class_colour_is_seen() -> None:
     assert block is not None
     (leak,), _ = read_block(block, shown)
     assert (leak.kind, leak.lower, leak.upper) == ("drawn", 20, 21)
+
+
+PUBLISHED = [("Alder", "5", "1"), ("Birch", "[c]", "2"), ("Cedar", "[c]", "3"), ("Elm", "9", "4")]
+
+
+@pytest.mark.parametrize(
+    ("order", "tells"),
+    [((0, 1, 2, 3), False), ((3, 0, 1, 2), False), ((0, 3, 2, 1), True), ((2, 0, 1, 3), True)],
+)
+def test_hidden_rows_must_keep_their_published_order(order: tuple[int, ...], tells: bool) -> None:
+    assert order_tells(PUBLISHED, [PUBLISHED[i] for i in order], -2) is tells
 
 
 def test_table_of_another_size_is_noted() -> None:
