@@ -17,7 +17,7 @@ from app.domain.errors import UserError
 from app.domain.formula import Linear
 from app.domain.publication import CalculatedDefinition
 from app.mdx import Source, parse_expression, quote, to_text
-from app.mdx.tree import Call, Expression, MemberDefinition, Name, Number, Parens, String
+from app.mdx.tree import Call, Expression, MemberDefinition, Name, Number, Parens, Part, String
 
 #: Longer keys are cut and end in a hash.
 _LONGEST_KEY = 240
@@ -132,6 +132,9 @@ class Calculations:
         name = member.name.lower()
         if (member.column, name) in self.ev.names.calculated:
             cause = f"{column.hierarchy.unique_name} has a calculated member {member.name} already."
+            raise UserError(source.mistake(at, cause, "Choose another name."))
+        if column.named(Part(member.name), range(len(column.hierarchy.levels))):
+            cause = f"{column.hierarchy.unique_name} has a member {member.name} of its own."
             raise UserError(source.mistake(at, cause, "Choose another name."))
         number = column.hierarchy.size + sum(1 for c, _ in self.ev.definitions if c == member.column)
         precedence = (order or Fraction(0), not _is_aggregate(formula), len(self.ev.definitions))

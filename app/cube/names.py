@@ -65,8 +65,12 @@ class Column:
         return found
 
     @cached_property
-    def by_unique_name(self) -> dict[str, int]:
-        return {name.lower(): member for member, name in enumerate(self.hierarchy.unique_names)}
+    def by_unique_name(self) -> dict[str, list[int]]:
+        """Members by lower-case unique name."""
+        found: dict[str, list[int]] = {}
+        for member, name in enumerate(self.hierarchy.unique_names):
+            found.setdefault(name.lower(), []).append(member)
+        return found
 
     @cached_property
     def at_level(self) -> tuple[IntArray, ...]:
@@ -77,20 +81,26 @@ class Column:
         )
 
     def named(self, part: Part, levels: Iterable[int]) -> list[int]:
-        """Members at some levels that a part of a name fits."""
+        """Members at some levels that a part of a name fits; upper and lower case count only between two."""
+        tree = self.hierarchy
         found: dict[int, None] = {}
         for level in levels:
             if part.keys is not None:
                 path = "".join(f"&{quote(key)}" for key in part.keys)
-                name = f"{self.hierarchy.levels[level].unique_name}.{path}".lower()
-                member = self.by_unique_name.get(name)
-                if member is not None:
-                    found[member] = None
-                if len(part.keys) > 1 or member is not None:
+                name = f"{tree.levels[level].unique_name}.{path}"
+                fitting = self.by_unique_name.get(name.lower(), [])
+                found.update(
+                    dict.fromkeys(m for m in fitting if tree.unique_names[m] == name or len(fitting) == 1)
+                )
+                if len(part.keys) > 1 or fitting:
                     continue
             for member in self.by_name.get((level, part.text.lower()), ()):
-                if part.keys is None or self.hierarchy.keys[member].lower() == part.text.lower():
+                if part.keys is None or tree.keys[member].lower() == part.text.lower():
                     found[member] = None
+        if len(found) > 1:
+            captions = next(iter(tree.member_captions.values()))
+            exact = [m for m in found if part.text in (tree.keys[m], captions[m])]
+            return exact or list(found)
         return list(found)
 
 

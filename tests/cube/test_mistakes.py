@@ -93,6 +93,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
             "MEMBER",
             "refers to itself",
         ),
+        ("WITH MEMBER [Place].[Madrid] AS 1 SELECT FROM Tax", "MEMBER", "has a member Madrid of its own"),
+        ("WITH MEMBER [Measures].[income] AS 1 SELECT FROM Tax", "MEMBER", "has a member income of its own"),
+        (
+            "WITH MEMBER [Measures].[X] AS 1 MEMBER [Measures].[x] AS 2 SELECT FROM Tax",
+            "MEMBER",
+            "has a calculated member x already",
+        ),
         ("WITH SET s AS {s} SELECT s ON 0 FROM Tax", "s}", "defined by itself"),
         (
             "WITH MEMBER [Measures].[X] AS 'a' + 1 SELECT [Measures].[X] ON 0 FROM Tax",
@@ -259,6 +266,16 @@ def test_a_key_has_one_parent(tmp_path: Path) -> None:
     loose = replace(upside_down, levels=tuple(replace(level, unique=False) for level in upside_down.levels))
     opened = open_cube(replace(cube, dimensions=(cube.dimensions[0], replace(place, hierarchies=(loose,)))))
     assert "[Place].[Province].&[28001]&[28]" in opened.discover().hierarchies[1].unique_names
+    opened.close()
+
+
+def test_keys_that_differ_in_case_alone(tmp_path: Path) -> None:
+    rows = [(*row[:3], sex, *row[4:]) for row, sex in zip(ROWS, "WwMmWwM", strict=True)]
+    opened = open_cube(office(tmp_path, rows=rows))
+    for key in "WwMm":
+        (member,) = opened.members(f"{{[Sex].[Sex].&[{key}]}}")
+        assert member.unique_name == f"[Sex].[Sex].&[{key}]"
+        assert opened.members(f"{{[Sex].[{key}]}}") == (member,)
     opened.close()
 
 
