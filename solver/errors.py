@@ -97,7 +97,8 @@ class Obstacle:
     def __str__(self) -> str:
         parts = [
             f"cell {self.cell} ({self.attacker}) stays within"
-            f" [{self.interval[0]:.15g}, {self.interval[1]:.15g}] and must reach [{self.required[0]:.15g}, {self.required[1]:.15g}]"
+            f" [{self.interval[0]:.15g}, {self.interval[1]:.15g}]"
+            f" and must reach [{self.required[0]:.15g}, {self.required[1]:.15g}]"
         ]
         if self.required_width:
             parts.append(f"with width {self.required_width:.15g}")
