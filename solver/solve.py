@@ -22,7 +22,6 @@ from solver.solution import Progress, ProgressCallback, Solution
 
 METHODS = ("auto", "exact", *HEURISTICS)
 _AUTO_WORK = 20.0
-_OBSTACLES = 20
 
 
 def solve(
@@ -161,8 +160,8 @@ class _Run:
             if self._method in HEURISTICS:
                 return protect(problem, self._method, self._clock, self._seed, begin).hidden
             return first_pattern(problem, self._clock, self._seed, begin)
-        except FrozenTargetError:
-            cells = _unreachable(problem)
+        except FrozenTargetError as error:
+            cells = _unreachable(problem, error.cells)
             if len(cells):
                 raise InfeasibleError(obstacles(self._instance, cells)) from None
             return np.ones(problem.n, dtype=np.bool_)
@@ -215,8 +214,13 @@ class _Reporter:
         return report
 
 
-def _unreachable(problem: Problem) -> IntArray:
-    """Original cells of the first targets that even hiding everything leaves exposed."""
-    shortfalls = check_pattern(problem, np.ones(problem.n, dtype=np.bool_), stop_at=_OBSTACLES)
-    columns = np.unique([problem.targets.cell[s.target] for s in shortfalls])
-    return problem.cells[np.isin(problem.column, columns)]
+def _unreachable(problem: Problem, suspects: IntArray) -> IntArray:
+    """Original cells of some targets that even hiding everything leaves exposed, suspects first."""
+    everything = np.ones(problem.n, dtype=np.bool_)
+    columns = np.unique(problem.column[np.isin(problem.cells, suspects)])
+    only = np.flatnonzero(np.isin(problem.targets.cell, columns))
+    shortfalls = check_pattern(problem, everything, only=only)
+    if not shortfalls:
+        shortfalls = check_pattern(problem, everything, stop_at=1)
+    found = np.unique(np.array([problem.targets.cell[s.target] for s in shortfalls], dtype=np.int64))
+    return problem.cells[np.isin(problem.column, found)]
