@@ -215,7 +215,7 @@ class Confidentiality:
     decisions: tuple[CellDecision, ...]
     hide_zeros: bool
     insiders: bool
-    effort: float = 60.0
+    effort: float = 40.0
 
 
 @dataclass(frozen=True)
