@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,12 +24,27 @@ from demo import create_demo, create_starter
 
 app = typer.Typer(
     name="celosia",
-    help="Publish an OLAP cube on the web and prove that nothing it shows gives a respondent away.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"celosia {version('celosia')}")
+        raise typer.Exit
+
+
+@app.callback()
+def celosia(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Publish an OLAP cube on the web and prove that nothing it shows gives a respondent away."""
+
 
 Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publication.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")]
@@ -208,4 +224,4 @@ def main() -> None:
     # Called as the plain command: Typer's own call would put its traceback in place of our last word.
     command = typer.main.get_command(app)
     install_last_word()
-    command()
+    command(prog_name="celosia")
