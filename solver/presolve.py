@@ -160,7 +160,7 @@ def reduce_instance(instance: Instance) -> Reduction:
     attacker, cell, lower, upper, sliding = _gather_targets(instance)
     lo = np.where(instance.may_hide, instance.value - instance.lower_bound, 0.0)
     hi = np.where(instance.may_hide, instance.upper_bound - instance.value, 0.0)
-    matrix, root, ratio, lo, hi = _merge(instance.matrix, lo, hi)
+    matrix, root, ratio, lo, hi = merge_cells(instance.matrix, lo, hi)
     frozen = (lo <= 0) & (hi <= 0)
     known = [np.empty(0, dtype=np.int64)]
     known += [np.unique(root[insider.known]) for insider in instance.insiders]
@@ -216,7 +216,7 @@ def _strongest(targets: Targets) -> Targets:
     return Targets(keys[0], keys[1], *levels)
 
 
-def _merge(
+def merge_cells(
     matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray
 ) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
     """Freeze, tie and tighten to a fixed point.

@@ -1,0 +1,305 @@
+"""How far hidden cells can move: the linear programs behind the audit.
+
+Cells that only move together are one column here, which makes the programs several times smaller;
+every movement found is expanded to all cells and checked against all relations and bounds, so the
+reduction need not be trusted. Proofs of limits are sought on the unreduced relations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from solver.errors import InternalError
+from solver.instance import BoolArray, FloatArray, Instance, IntArray
+from solver.lp import LinearProgram
+from solver.presolve import merge_cells
+
+_STILL = 1e-9
+_ROUNDING = 1e-7
+_NOTHING = np.empty(0, dtype=np.int64)
+
+
+class Intervals:
+    """How far each hidden cell can move for the outsider, and each insider's target for the insider.
+
+    Attributes
+    ----------
+    up, down : float64[n]
+        Farthest movements; inf where unbounded.
+    complete
+        Every program was solved and every movement checked.
+    claims
+        The insiders' targets.
+    """
+
+    def __init__(self, instance: Instance, hidden: BoolArray) -> None:
+        self._instance = instance
+        self._matrix = instance.matrix
+        self._size = abs(self._matrix)
+        self._lo = np.where(hidden, instance.value - instance.lower_bound, 0.0)
+        self._hi = np.where(hidden, instance.upper_bound - instance.value, 0.0)
+        self.up, self.down = np.zeros(instance.n), np.zeros(instance.n)
+        self.complete = True
+        self.claims = Claims(instance)
+        merged, self._root, self._ratio, lo, hi = merge_cells(self._matrix, self._lo, self._hi)
+        level = np.full(instance.n, np.inf)
+        smallest = np.where(instance.lpl > 0, instance.lpl, np.inf)
+        for levels in (instance.upl, instance.spl):
+            smallest = np.minimum(smallest, np.where(levels > 0, levels, np.inf))
+        np.minimum.at(level, self._root, smallest / np.abs(self._ratio))
+        self._merged = _System(merged, lo, hi, level)
+        self._whole: _System | None = None
+        self._plain_levels = smallest
+
+    def compute(self, number: int) -> None:
+        """Compute the intervals of one component."""
+        system = self._merged
+        cells = system.parts[number]
+        up, down = np.zeros(self._instance.n), np.zeros(self._instance.n)
+        try:
+            program = system.program(number)
+            for side, reach in ((1, up), (-1, down)):
+                limit = program.room(side)
+                settled = limit <= 0
+                for k in range(len(cells)):
+                    if settled[k]:
+                        continue
+                    value, move = program.push(k, side)
+                    reach[cells[k]] = value
+                    settled[k] = True
+                    if move is None:
+                        continue
+                    self.claims.credit(self._checked(cells, move))
+                    touched = ~settled & (side * move >= limit * (1 - 1e-10)) & np.isfinite(limit)
+                    reach[cells[touched]] = limit[touched]
+                    settled |= touched
+        except InternalError:
+            self.complete = False
+        mine = np.flatnonzero(np.isin(self._root, cells))
+        root, ratio = self._root[mine], self._ratio[mine]
+        size = np.abs(ratio)
+        self.up[mine] = size * np.where(ratio > 0, up[root], down[root])
+        self.down[mine] = size * np.where(ratio > 0, down[root], up[root])
+
+    @property
+    def components(self) -> int:
+        """How many independent parts there are."""
+        return len(self._merged.parts)
+
+    def _checked(self, cells: IntArray, move: FloatArray) -> FloatArray:
+        """The movement of all cells, if it respects relations and bounds."""
+        roots = np.zeros(self._instance.n)
+        roots[cells] = move
+        whole = self._ratio * roots[self._root]
+        size = np.abs(whole)
+        missed = np.abs(self._matrix @ whole) > _ROUNDING * (self._size @ size + self._merged.unit)
+        beyond = (whole > self._hi + _ROUNDING * (size + self._merged.unit)) | (
+            -whole > self._lo + _ROUNDING * (size + self._merged.unit)
+        )
+        if missed.any() or beyond.any():
+            raise InternalError("a movement breaks a relation or a bound")
+        return np.asarray(whole)
+
+    def try_claim(self, k: int) -> None:
+        """Let the insider of a claim look for its own movements."""
+        claims = self.claims
+        cell, root = int(claims.cell[k]), int(self._root[claims.cell[k]])
+        known = np.unique(self._root[self._instance.insiders[int(claims.who[k])].known])
+        number = int(self._merged.part_of[root])
+        if number < 0 or root in known:
+            return
+        cells, program = self._merged.parts[number], self._merged.program(number)
+        program.hold(np.searchsorted(cells, known[self._merged.part_of[known] == number]))
+        try:
+            for side in (1, -1):
+                move = program.push(int(np.searchsorted(cells, root)), side)[1]
+                if move is not None:
+                    claims.credit(self._checked(cells, move))
+                else:
+                    claims.free(k, side if self._ratio[cell] > 0 else -side)
+        except InternalError:
+            self.complete = False
+        program.hold(_NOTHING)
+
+    def multipliers(
+        self, cell: int, direction: int, known: IntArray | None = None
+    ) -> tuple[float, FloatArray]:
+        """How far a cell moves for an attacker, and the multipliers of the relations that limit it."""
+        if self._whole is None:
+            self._whole = _System(self._matrix, self._lo, self._hi, self._plain_levels)
+        system = self._whole
+        number = int(system.part_of[cell])
+        if number < 0 or (known is not None and cell in known):
+            return 0.0, np.zeros(self._instance.m)
+        part, program = system.parts[number], system.program(number)
+        mine = _NOTHING if known is None else known[system.part_of[known] == number]
+        program.hold(np.searchsorted(part, mine))
+        found = program.limit(int(np.searchsorted(part, cell)), direction)
+        program.hold(_NOTHING)
+        return found
+
+
+class _System:
+    """Relations on movements, split into independent parts, with a program for each when needed."""
+
+    def __init__(self, matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray) -> None:
+        self._columns = sparse.csc_array(matrix)
+        self._lo, self._hi, self._level = lo, hi, level
+        self.parts = _components(matrix, np.flatnonzero((lo > 0) | (hi > 0)))
+        self.part_of = np.full(len(lo), -1, dtype=np.int64)
+        for number, part in enumerate(self.parts):
+            self.part_of[part] = number
+        self._programs: dict[int, _Program] = {}
+        self.unit = float(level.min(initial=1.0))
+
+    def program(self, number: int) -> _Program:
+        """The program of a part."""
+        if number not in self._programs:
+            cells = self.parts[number]
+            self._programs[number] = _Program(
+                sparse.csr_array(self._columns[:, cells]),
+                self._lo[cells],
+                self._hi[cells],
+                self._level[cells],
+            )
+        return self._programs[number]
+
+
+def _components(matrix: sparse.csr_array, cells: IntArray) -> list[IntArray]:
+    """Cells split where no relation links them, each part sorted."""
+    part = sparse.csr_array(matrix[:, cells])
+    rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+    size = len(cells) + part.shape[0]
+    links = sparse.csr_array((np.ones(len(rows)), (part.indices, len(cells) + rows)), shape=(size, size))
+    _, label = csgraph.connected_components(links, directed=False)
+    order = np.argsort(label[: len(cells)], kind="stable")
+    cuts = np.flatnonzero(np.diff(label[: len(cells)][order])) + 1
+    return [np.sort(cells[piece]) for piece in np.split(order, cuts) if len(piece)]
+
+
+class _Program:
+    """Movements of some cells as a warm linear program.
+
+    Its unit is near the smallest level; if rooms are then too large for double precision, which
+    shows as a problem without solution (standing still always is one), it is made coarser.
+    """
+
+    def __init__(self, part: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray) -> None:
+        self._lo, self._hi = lo, hi
+        self._rows = np.flatnonzero(np.diff(part.indptr))
+        self._m, self._part = part.shape[0], part[self._rows]
+        rooms = np.concatenate([hi, lo])
+        rooms = rooms[(rooms > 0) & np.isfinite(rooms)]
+        typical = float(np.median(rooms)) if len(rooms) else 1.0
+        # Below a billionth of the largest room lies only rounding.
+        finest = max(min(float(level.min()), typical), float(rooms.max(initial=0.0)) * 1e-9)
+        self._units = [float(2.0 ** np.floor(np.log2(finest * factor))) for factor in (1.0, 1e3, 1e6)]
+        self._held = _NOTHING
+        self._build()
+
+    def hold(self, positions: IntArray) -> None:
+        """Let these cells (int64[k]) stand still, and only these."""
+        before, self._held = self._held, positions
+        self._program.set_bounds(before, -self._lo[before] / self._unit, self._hi[before] / self._unit)
+        zeros = np.zeros(len(positions))
+        self._program.set_bounds(positions, zeros, zeros)
+
+    def _build(self) -> None:
+        self._unit = self._units.pop(0)
+        zeros = np.zeros(len(self._rows))
+        self._program = LinearProgram(
+            np.zeros(len(self._hi)),
+            -self._lo / self._unit,
+            self._hi / self._unit,
+            self._part.indptr,
+            self._part.indices,
+            self._part.data,
+            zeros,
+            zeros,
+            primal_simplex=True,
+        )
+        self.hold(self._held)
+
+    def room(self, side: int) -> FloatArray:
+        """What the external bounds leave (float64[cells])."""
+        return self._hi if side == 1 else self._lo
+
+    def push(self, k: int, side: int) -> tuple[float, FloatArray | None]:
+        """The farthest movement of a cell, and the whole movement unless unbounded."""
+        result = self._solve(k, side)
+        if result is None:
+            return np.inf, None
+        move = result[0] * self._unit
+        return max(float(side * move[k]), 0.0), move
+
+    def limit(self, k: int, side: int) -> tuple[float, FloatArray]:
+        """The farthest movement, and the relation multipliers that prove it."""
+        result = self._solve(k, side)
+        gamma = np.zeros(self._m)
+        if result is None:
+            return np.inf, gamma
+        gamma[self._rows] = -result[1]
+        return max(float(side * result[0][k]) * self._unit, 0.0), gamma
+
+    def _solve(self, k: int, side: int) -> tuple[FloatArray, FloatArray] | None:
+        target = np.array([k])
+        while True:
+            try:
+                self._program.set_costs(target, np.array([-float(side)]))
+                result = self._program.solve()
+                self._program.set_costs(target, np.zeros(1))
+                if result.status == "unbounded" and not self._bounded(k, side):
+                    return None
+                if result.status == "optimal":
+                    return result.primal, result.row_duals
+            except InternalError:
+                if not self._units:
+                    raise
+            if not self._units:
+                raise InternalError(f"an interval problem ended {result.status}")
+            self._build()
+
+    def _bounded(self, k: int, side: int) -> bool:
+        """Does the cell's own bound limit it?"""
+        return bool(np.isfinite(self.room(side)[k]))
+
+
+class Claims:
+    """Insiders' targets, and how far movements met so far take them."""
+
+    def __init__(self, instance: Instance) -> None:
+        who = [np.full(len(insider.targets), k) for k, insider in enumerate(instance.insiders)]
+        empty = np.empty(0, dtype=np.int64)
+        self.who = np.concatenate([empty, *who]).astype(np.int64)
+        self.cell = np.concatenate([empty, *(insider.targets for insider in instance.insiders)])
+        self.lpl, self.upl, self.spl = (
+            np.concatenate([np.empty(0), *(getattr(insider, key) for insider in instance.insiders)])
+            for key in ("lpl", "upl", "spl")
+        )
+        self.up, self.down = np.zeros(len(self.who)), np.zeros(len(self.who))
+        known = [instance.insiders[k].known for k in self.who]
+        indptr = np.concatenate([[0], np.cumsum([len(cells) for cells in known])]).astype(np.int64)
+        indices = np.concatenate([empty, *known])
+        self._known = sparse.csr_array(
+            (np.ones(len(indices)), indices, indptr), shape=(len(self.who), instance.n)
+        )
+
+    def credit(self, whole: FloatArray) -> None:
+        """A movement of all cells helps those whose known cells stay still in it."""
+        if not len(self.who):
+            return
+        moved = np.where(self._known @ np.abs(whole) > _STILL, 0.0, whole[self.cell])
+        np.maximum(self.up, moved, out=self.up)
+        np.maximum(self.down, -moved, out=self.down)
+
+    def free(self, k: int, side: int) -> None:
+        """Nothing limits a claim on that side."""
+        (self.up if side == 1 else self.down)[k] = np.inf
+
+    def met(self, k: int) -> bool:
+        """Are all levels of a claim reached?"""
+        near = 1 - 1e-9
+        wide = self.up[k] + self.down[k] >= self.spl[k] * near
+        return bool(self.up[k] >= self.upl[k] * near and self.down[k] >= self.lpl[k] * near and wide)
