@@ -311,7 +311,6 @@ def _requested_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
         count=found.count,
         top=requested[:, None],
         kind="frequency" if measure.is_frequency else "magnitude",
-        weighted_count=np.minimum(found.weighted_count, 1),
         request=np.where(requested > 0, REQUESTED, ""),
         negative_values=not measure.nonnegative,
     )

@@ -143,6 +143,36 @@ def test_a_holding_is_one_contributor(tmp_path: Path, store: Store) -> None:
     assert ran.verdicts.holder[row] >= 0
 
 
+def test_who_asked_and_holds_more_than_its_share_is_protected(tmp_path: Path, store: Store) -> None:
+    rows = [{**row, "asked": int(row["firm"] in (0, 25))} for row in thin_region()]
+    rows[0]["turnover"] = 300
+    cube = CUBE.replace('holding = "holding"', 'holding = "holding"\nrequest = "asked"')
+    publication = PUBLICATION.replace(
+        'with = "Firms"\nweight = "value"\nrules = [',
+        'with = "Firms"\nweight = "value"\nrules = [{ rule = "request", k = 50 }, ',
+    )
+    sheets = {"a": sheet(f"SELECT {{[Measures].[Turnover]}} ON COLUMNS, {PLACES} ON ROWS FROM [Firms]")}
+    ran = Ran(write_office(tmp_path / "office", rows, publication, cube, sheets), store)
+    asked = ran.row("[Measures].[Turnover]", "[Place].[Town].&[a1]")
+    assert ran.verdicts.reasons_of(asked) == ("request",)
+    assert ran.verdicts.upl[asked] == pytest.approx(2 * 300 - (300 + 19 * 5))
+    small = ran.row("[Measures].[Turnover]", "[Place].[Town].&[a2]")
+    assert not ran.verdicts.sensitive[small]
+
+
+def test_a_zero_amount_falls_with_its_count(tmp_path: Path, store: Store) -> None:
+    """That the two firms of a town sold nothing is their secret too."""
+    rows = thin_region()
+    for row in rows[30:32]:
+        row["turnover"] = 0
+    measures = "{[Measures].[Firms], [Measures].[Turnover]}"
+    sheets = {"a": sheet(f"SELECT {measures} ON COLUMNS, {PLACES} ON ROWS FROM [Firms]")}
+    ran = Ran(write_office(tmp_path / "office", rows, sheets=sheets), store)
+    row = ran.row("[Measures].[Turnover]", "[Place].[Town].&[a3]")
+    assert ran.cells.values[row] == 0
+    assert ran.shown(row) == CellStatus.CONFIDENTIAL
+
+
 def test_amounts_are_hidden_wherever_their_count_is(office: Path, store: Store) -> None:
     ran = Ran(office, store)
     tied = np.flatnonzero(ran.verdicts.partner >= 0)
