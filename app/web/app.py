@@ -26,6 +26,7 @@ from app.web.formats import csv, jsonstat, xlsx
 from app.web.formats.download import Download
 from app.web.guard import RELEASE, Guard
 from app.web.language import INTERFACE, preferred
+from app.web.openapi import openapi_document
 from app.web.pages import Site
 from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
@@ -127,12 +128,14 @@ class _Front:
         get("/catalog.jsonld")(self.catalogue_jsonld)
         get("/catalog.ttl")(self.catalogue_turtle)
         get("/static/{name:path}")(self.static)
+        get("/api/v1/openapi.json")(self.openapi)
         get("/api/v1/catalogue.json")(self.catalogue)
         get("/api/v1/structure/{name}.json")(self.structure)
         get("/{language}")(self.language)
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)
         get("/{language}/search")(self.search)
+        get("/{language}/api")(self.api_page)
         get("/{language}/feed.atom")(self.feed)
         get("/{language}/embed/{path:path}")(self.embed)
         get("/{language}/f/{path:path}")(self.folder)
@@ -186,6 +189,13 @@ class _Front:
             raise RefusalError(404)
         body = await run_sync(api.structure_document, catalogue, cube)
         return Reply(body, api.MEDIA_TYPE, headers=_ANYONE)
+
+    async def openapi(self, request: Request) -> Response:
+        body = openapi_document(self._contents_of(request), self._base(request))
+        return Reply(body, api.MEDIA_TYPE, headers=_ANYONE)
+
+    async def api_page(self, request: Request, language: str) -> Response:
+        return self._page(self._site(request, language).api())
 
     async def language(self, request: Request, language: str) -> Response:
         self._site(request, language)

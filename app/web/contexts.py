@@ -176,6 +176,22 @@ class SearchPage:
 
 
 @dataclass(frozen=True)
+class AddressGroup:
+    """Addresses of one kind, with examples from the release."""
+
+    title: str
+    text: str
+    examples: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class ApiPage:
+    template: ClassVar[str] = "api.html"
+    frame: Frame
+    groups: tuple[AddressGroup, ...]
+
+
+@dataclass(frozen=True)
 class ErrorPage:
     template: ClassVar[str] = "error.html"
     frame: Frame
@@ -183,4 +199,4 @@ class ErrorPage:
     sentence: str
 
 
-Page = HomePage | FolderPage | SheetPage | EmbedPage | ConfidentialityPage | SearchPage | ErrorPage
+Page = HomePage | FolderPage | SheetPage | EmbedPage | ConfidentialityPage | SearchPage | ApiPage | ErrorPage

@@ -17,6 +17,8 @@ from app.web.arrange import Arrangement, arrange, read_arrangement
 from app.web.arranger import arranger
 from app.web.contents import Choice, Contents, SheetEntry
 from app.web.contexts import (
+    AddressGroup,
+    ApiPage,
     Block,
     Chooser,
     ConfidentialityPage,
@@ -116,6 +118,54 @@ class Site:
             cubes=protected_measures(catalogue, self.language),
             hide_zeros=catalogue.hide_zeros,
         )
+
+    def api(self) -> ApiPage:
+        """What programs can read, with addresses that work."""
+
+        def example(path: str) -> Link:
+            return Link(f"{self.base}{path}", path)
+
+        entry = next(self.contents.root.walk(), None)
+        tables: tuple[Link, ...] = ()
+        if entry is not None:
+            choices = self.contents.choices(entry.sheet, {})
+            state = address_query(choices)
+            path = f"/{self.language}/s/{quote(entry.sheet.id)}/{quote(entry.sheet.queries[0].id)}"
+            tables = tuple(
+                example(f"{path}.{extension}{f'?{state}' if state else ''}") for extension, _ in FORMATS
+            )
+        cubes = tuple(
+            example(f"/api/v1/structure/{quote(name)}.json") for name in self.contents.catalogue.cubes
+        )
+        harvested = ("/catalog.ttl", "/catalog.jsonld", "/sitemap.xml", f"/{self.language}/feed.atom")
+        groups = (
+            AddressGroup(
+                self._("Catalogue"),
+                self._("Folders, sheets, queries, and the members that each parameter can take."),
+                (example("/api/v1/catalogue.json"),),
+            ),
+            AddressGroup(
+                self._("Structure"),
+                self._("Hierarchies with levels, members and parents; measures with units and decimals."),
+                cubes,
+            ),
+            AddressGroup(
+                self._("Tables"),
+                self._("Each query of a sheet, for the same choices as its page: p.<parameter>=<key>."),
+                tables,
+            ),
+            AddressGroup(
+                self._("For portals, search engines and feed readers"),
+                self._("The catalogue as DCAT-AP, the pages as a sitemap, the tables as an Atom feed."),
+                tuple(map(example, harvested)),
+            ),
+            AddressGroup(
+                self._("Description for programs"),
+                self._("These addresses as an OpenAPI document."),
+                (example("/api/v1/openapi.json"),),
+            ),
+        )
+        return ApiPage(self.frame(self._("Data for programs"), "api", crumbs=()), groups)
 
     def search(self, words: str, index: SearchIndex) -> SearchPage:
         return SearchPage(
