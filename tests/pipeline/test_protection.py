@@ -173,6 +173,25 @@ def test_a_zero_amount_falls_with_its_count(tmp_path: Path, store: Store) -> Non
     assert ran.shown(row) == CellStatus.CONFIDENTIAL
 
 
+@pytest.mark.parametrize(("insiders", "hidden"), [("true", 3), ("false", 2)])
+def test_a_sole_contributor_must_not_work_out_another(
+    tmp_path: Path, store: Store, insiders: str, hidden: int
+) -> None:
+    """Two towns of one firm each: hidden alone, either firm knows the other's by subtracting its own."""
+    rows = [*thin_region()[:30], *thin_region()[30:31], *thin_region()[30:31]]
+    rows = [{**row, "firm": number} for number, row in enumerate(rows)]
+    rows[31]["town"] = "b1"
+    publication = PUBLICATION.split("[confidentiality]")[0] + (
+        f"[confidentiality]\ninsiders = {insiders}\n"
+        '[confidentiality.Firms."Turnover"]\nrules = [{ rule = "dominance", n = 1, k = 85 }]\n'
+    )
+    query = """SELECT {[Measures].[Turnover]} ON COLUMNS, {[Place].[All], [Place].[Town].&[a1],
+      [Place].[Town].&[a2], [Place].[Town].&[a3], [Place].[Town].&[b1]} ON ROWS FROM [Firms]"""
+    ran = Ran(write_office(tmp_path / "office", rows, publication, sheets={"a": sheet(query)}), store)
+    assert ran.status["primaries"] == 2
+    assert ran.release.status.tolist().count(CellStatus.CONFIDENTIAL) == hidden
+
+
 def test_amounts_are_hidden_wherever_their_count_is(office: Path, store: Store) -> None:
     ran = Ran(office, store)
     tied = np.flatnonzero(ran.verdicts.partner >= 0)
