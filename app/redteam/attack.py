@@ -144,7 +144,7 @@ class _Reading:
     def _sort(self, page: Page, query: Query, block: HtmlElement) -> None:
         """Ask for the table sorted by its first columns: do hidden cells come in an order of their own?"""
         published = rows_as_printed(block)
-        columns = max((len(row) for row in published), default=1) - 1
+        columns = max((len(row) for row in published), default=2) - 2
         for column in range(1, min(columns, SORTED_COLUMNS) + 1):
             joint = "&" if "?" in page.address else "?"
             address = f"{page.address}{joint}{urlencode({f'sort.{query.identity}': column})}"

@@ -63,14 +63,26 @@ def read_block(block: HtmlElement, rows: Sequence[TableRow]) -> tuple[list[PageL
 
 
 def rows_as_printed(block: HtmlElement) -> list[tuple[str, ...]]:
-    """The rows of a table as texts: their names, then their cells."""
-    for table in block.iter("table"):
-        return [
-            tuple(" ".join(cell.text_content().split()) for cell in row.iter("th", "td"))
-            for row in table.iter("tr")
-            if any(cell.get("class") != "corner" for cell in row.iter("td"))
-        ]
-    return []
+    """The rows of a table as texts: the names that they stand under, their own, then their cells.
+
+    What a row stands under is told by headings and by the indentation of the names before it.
+    """
+    table = next(block.iter("table"), None)
+    printed = []
+    trail: list[tuple[int, str]] = []
+    for row in table.iter("tr") if table is not None else ():
+        texts = [" ".join(cell.text_content().split()) for cell in row.iter("th", "td")]
+        cells = [cell for cell in row.iter("td") if cell.get("class") != "corner"]
+        if not cells:
+            trail = [(-1, texts[0])] if texts else []
+            continue
+        name = next(row.iter("th"), None)
+        found = re.fullmatch(r"d(\d)", name.get("class") or "") if name is not None else None
+        depth = int(found.group(1)) if found else 0
+        trail = [above for above in trail if above[0] < depth]
+        printed.append((" / ".join(text for _, text in trail), *texts))
+        trail.append((depth, texts[0]))
+    return printed
 
 
 def order_tells(
@@ -78,12 +90,21 @@ def order_tells(
 ) -> bool:
     """Whether a table sorted by column ``at`` (from the right, -1 the last) puts hidden rows in an order.
 
-    They must stand as published: an order made from hidden numbers tells which is larger.
+    Among those that stand under the same names (first in each row) they must stand as published: an order
+    made from hidden numbers tells which is larger. Families may move as a whole, by their heads.
     """
     if sorted(published) != sorted(sorted_rows):
         return False
-    hidden = [row for row in published if len(row) >= -at and row[at] == "[c]"]
-    return [row for row in sorted_rows if len(row) >= -at and row[at] == "[c]"] != hidden
+    before, after = (_hidden_by_family(rows, at) for rows in (published, sorted_rows))
+    return before != after
+
+
+def _hidden_by_family(rows: Sequence[tuple[str, ...]], at: int) -> dict[str, list[tuple[str, ...]]]:
+    families: dict[str, list[tuple[str, ...]]] = {}
+    for row in rows:
+        if len(row) >= -at and row[at] == "[c]":
+            families.setdefault(row[0], []).append(row)
+    return families
 
 
 def _numbers(text: str) -> list[float]:

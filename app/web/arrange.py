@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -106,30 +107,43 @@ def _sorted_branches(
     rows: tuple[tuple[AxisMember, ...], ...], figures: np.ndarray[tuple[int], np.dtype[np.float64]]
 ) -> list[int]:
     """Row numbers with siblings in order, each followed by its branch, groups of rows staying together."""
+    if not rows or not rows[0]:
+        return list(range(len(rows)))
     roots: list[int] = []
     children: dict[int, list[int]] = {}
     trail: list[int] = []
+    present = {(_group(position), position[-1].unique_name) for position in rows}
     for row, position in enumerate(rows):
-        while trail and (
-            rows[trail[-1]][:-1] != position[:-1] or rows[trail[-1]][-1].depth >= position[-1].depth
-        ):
+        group, member = _group(position), position[-1]
+        while trail:
+            above = rows[trail[-1]]
+            astray = member.parent != above[-1].unique_name and (group, member.parent) in present
+            if _group(above) == group and above[-1].depth < member.depth and not astray:
+                break
             trail.pop()
         (children.setdefault(trail[-1], []) if trail else roots).append(row)
         trail.append(row)
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for row in roots:
-        groups.setdefault(tuple(member.unique_name for member in rows[row][:-1]), []).append(row)
     order: list[int] = []
-    waiting = [row for group in reversed(groups.values()) for row in reversed(_by_figure(group, figures))]
+    waiting = _in_order(roots, rows, figures)[::-1]
     while waiting:
         row = waiting.pop()
         order.append(row)
-        waiting.extend(reversed(_by_figure(children.get(row, []), figures)))
+        waiting += _in_order(children.get(row, []), rows, figures)[::-1]
     return order
 
 
-def _by_figure(rows: list[int], figures: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[int]:
-    return sorted(rows, key=lambda row: float(figures[row]))
+def _group(position: tuple[AxisMember, ...]) -> tuple[str, ...]:
+    return tuple(member.unique_name for member in position[:-1])
+
+
+def _in_order(
+    siblings: list[int],
+    rows: tuple[tuple[AxisMember, ...], ...],
+    figures: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> list[int]:
+    """Rows by figure within each run of one group and level; runs stay where they are."""
+    runs = groupby(siblings, key=lambda row: (_group(rows[row]), rows[row][-1].depth))
+    return [row for _, run in runs for row in sorted(run, key=lambda row: float(figures[row]))]
 
 
 def _reorder(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.redteam.pages import PageLeak, block_of, order_tells, parse_page, read_block
+from app.redteam.pages import PageLeak, block_of, order_tells, parse_page, read_block, rows_as_printed
 from app.redteam.tables import TableRow, UnreadableError, read_csv, read_jsonstat
 
 NAMES = ("Alder", "Birch", "Cedar", "Dogwood", "Elm")
@@ -102,7 +102,10 @@ def test_hidden_tile_in_a_class_colour_is_seen() -> None:
     assert (leak.kind, leak.lower, leak.upper) == ("drawn", 20, 21)
 
 
-PUBLISHED = [("Alder", "5", "1"), ("Birch", "[c]", "2"), ("Cedar", "[c]", "3"), ("Elm", "9", "4")]
+PUBLISHED = [
+    ("", *row)
+    for row in (("Alder", "5", "1"), ("Birch", "[c]", "2"), ("Cedar", "[c]", "3"), ("Elm", "9", "4"))
+]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +114,23 @@ PUBLISHED = [("Alder", "5", "1"), ("Birch", "[c]", "2"), ("Cedar", "[c]", "3"), 
 )
 def test_hidden_rows_must_keep_their_published_order(order: tuple[int, ...], tells: bool) -> None:
     assert order_tells(PUBLISHED, [PUBLISHED[i] for i in order], -2) is tells
+
+
+def test_families_may_move_as_a_whole_but_not_within() -> None:
+    def printed(*names: str) -> list[tuple[str, ...]]:
+        cells = "".join(
+            f'<tr><th class="d{name[0]}">{name}</th><td>{"[c]" if name[0] == "1" else 5}</td></tr>'
+            for name in names
+        )
+        block = block_of(
+            parse_page(f'<section id="q"><table><tbody>{cells}</tbody></table></section>'), "q", 0
+        )
+        assert block is not None
+        return rows_as_printed(block)
+
+    published = printed("0a", "1b", "1c", "0d", "1e")
+    assert not order_tells(published, printed("0d", "1e", "0a", "1b", "1c"), -1)
+    assert order_tells(published, printed("0d", "1e", "0a", "1c", "1b"), -1)
 
 
 def test_table_of_another_size_is_noted() -> None:

@@ -77,6 +77,29 @@ def test_siblings_are_sorted_by_shown_figures_and_the_rest_comes_last(sort: int)
         assert all(status == CellStatus.SHOWN for status, _ in family[: len(shown)])
 
 
+def test_levels_that_follow_one_another_are_sorted_apart() -> None:
+    cells = masked(PLACES)
+    rows, width = cells.axes[1].positions, len(cells.axes[0].positions)
+    by_level = sorted(range(len(rows)), key=lambda row: rows[row][0].depth)
+    order = [row * width + column for row in by_level for column in range(width)]
+    leveled = replace(
+        cells,
+        axes=(cells.axes[0], Axis(tuple(rows[row] for row in by_level))),
+        status=cells.status[order],
+        values=cells.values[order],
+        style=cells.style[order],
+    )
+    grid = grid_of(arrange(leveled, Arrangement(sort=-1)))
+    assert [row[0].depth for row in grid.rows] == sorted(row[0].depth for row in grid.rows)
+    for depth in (1, 2):
+        shown = [
+            grid.values[r, 0]
+            for r, row in enumerate(grid.rows)
+            if row[0].depth == depth and grid.status[r, 0] == CellStatus.SHOWN
+        ]
+        assert shown == sorted(shown, reverse=True)
+
+
 def test_hidden_rows_keep_the_published_order_among_themselves() -> None:
     published = grid_of(masked(PLACES))
     hidden = [
