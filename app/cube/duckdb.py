@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,9 +16,9 @@ from app.cube.cuboids import Column, Levels, Ready, Sums
 from app.cube.facts import Ancestors, Facts
 from app.cube.load import Loader
 from app.cube.server import Server
-from app.cube.sources import FileSource
+from app.cube.sources import CsvHead, FileSource, csv_head, odd_line_end
 from app.domain.cube import Cube, IntArray
-from app.domain.errors import OperatorError
+from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.publication import CubeDefinition
 
 
@@ -73,23 +74,33 @@ class DuckDBEngine:
 
         Raises
         ------
+        UserError
+            When a line of a CSV file isn't like its first one.
         OperatorError
             When the file is damaged.
         """
-        path = str(source.path).replace("'", "''")
-        reader = (
-            f"read_parquet('{path}')"
-            if source.kind == "parquet"
-            else f"read_csv('{path}', all_varchar = true, header = true)"
-        )
+        # In brackets, so that a file's *, ? and [ don't stand for other names.
+        path = _text(re.sub(r"([*?\[])", r"[\1]", str(source.path)))
         try:
-            self.run(f"CREATE TABLE {relation} AS SELECT * FROM {reader}")
+            if source.kind == "parquet":
+                self.run(f"CREATE TABLE {relation} AS SELECT * FROM read_parquet({path})")
+            else:
+                self._read_csv(relation, path, csv_head(source))
         except duckdb.Error as error:
-            # Only the first line: the following ones may quote the data.
-            cause = str(error).splitlines()[0].split(":", 1)[-1].strip()
-            raise OperatorError(
-                f"File {source.name} is damaged or isn't what its name says: {cause}"
-            ) from error
+            # Only what is recognised is said: the engine's words quote the data.
+            mistake = _csv_mistake(source, str(error)) if source.kind == "csv" else None
+            if mistake is not None:
+                raise UserError(mistake) from error
+            raise OperatorError(f"File {source.name} is damaged or isn't what its name says.") from error
+
+    def _read_csv(self, relation: str, path: str, head: CsvHead) -> None:
+        """Everything is stated: what the engine guesses by itself may drop lines (as comments, say)."""
+        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in head.names)
+        self.run(
+            f"CREATE TABLE {relation} AS SELECT * FROM read_csv({path}, auto_detect = false, header = true, "
+            f"delim = {_text(head.separator)}, quote = '\"', escape = '\"', comment = '', "
+            f"columns = {{{columns}}})"
+        )
 
     def keep_table(self, name: str, table: pa.Table) -> None:
         self._connection.register("handed_over", table)
@@ -168,3 +179,28 @@ class DuckDBEngine:
             return Ready(np.ma.filled(found[f"m{m}_v"].astype(np.float64), np.nan))
         limbs = np.stack([found[f"m{m}_{limb}"] for limb in range(self._columns[m])], axis=1)
         return Sums(np.asarray(found[f"m{m}_p"]), np.ascontiguousarray(limbs))
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _csv_mistake(source: FileSource, said: str) -> Mistake | None:
+    """The faulty line of a CSV file, when the engine's message tells it."""
+    line = re.search(r"CSV Error on Line: (\d+)", said)
+    number = int(line[1]) if line else odd_line_end(source) if "invalid state" in said else 0
+    counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said)
+    if not number:
+        return None
+    if line is None:
+        cause, remedy = "The line ends in another way than the first.", "Save it with one kind of line end."
+    elif counts:
+        cause = f"The line has {counts[2]} values, but the first line names {counts[1]} columns."
+        remedy = "Put values that hold the separator in double quotes."
+    elif "not utf-8" in said:
+        cause, remedy = "The line isn't UTF-8.", "Save the file as UTF-8."
+    elif "unterminated quote" in said:
+        cause, remedy = "A double quote isn't closed.", "Write a quote inside a value twice."
+    else:
+        cause, remedy = "The line can't be read as CSV.", ""
+    return Mistake(source.name, number, 0, cause, remedy)

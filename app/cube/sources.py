@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import sqlalchemy as sa
 
-from app.domain.errors import OperatorError, UserError
+from app.domain.errors import Mistake, OperatorError, UserError
 
 _CHUNK = 50_000
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
+_SEPARATORS = ",;\t|"
+_LONGEST_HEAD = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,11 @@ def file_source(path: str) -> FileSource:
     """
     place = Path(path)
     lowered = place.name.lower()
-    if not place.is_file():
+    try:
+        there = place.is_file()
+    except (OSError, ValueError):
+        there = False
+    if not there:
         raise UserError(f"File {place.name} isn't there. Looked for it in {place.parent}.")
     if place.stat().st_size == 0:
         raise UserError(f"File {place.name} is empty.")
@@ -47,6 +59,84 @@ def file_source(path: str) -> FileSource:
     if lowered.endswith(_CSV):
         return FileSource(place, "csv")
     raise UserError(f"File {place.name} is neither Parquet nor CSV by its name.")
+
+
+@dataclass(frozen=True)
+class CsvHead:
+    """What the first line of a CSV file says: how values are separated, and the columns' names."""
+
+    separator: str
+    names: tuple[str, ...]
+
+
+def csv_head(source: FileSource) -> CsvHead:
+    """The head of a CSV file.
+
+    Raises
+    ------
+    UserError
+        When the first line isn't a line of distinct names.
+    OperatorError
+        When the file can't be read.
+    """
+    with _lines(source) as lines:
+        head = lines.readline(_LONGEST_HEAD)
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _wrong(source, 1, f"File {source.name} isn't UTF-8.", "Save it as UTF-8.") from None
+    # A lone carriage return ends a line too.
+    first = text.splitlines()[0] if text.strip() else ""
+    separator = max(_SEPARATORS, key=first.count)
+    try:
+        names = tuple(name.strip() for name in next(csv.reader([first], delimiter=separator), []))
+    except csv.Error:
+        names = ()
+    if not all(names) or not names:
+        raise _wrong(source, 1, "The first line doesn't name every column.", "Give each column a name.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        cause = f"The first line names {', '.join(twice)} twice."
+        raise _wrong(source, 1, cause, "Give each column its own name.")
+    return CsvHead(separator, names)
+
+
+def odd_line_end(source: FileSource) -> int:
+    """Number of the first line that ends in another way than the first one; 0 when all end alike."""
+    with _lines(source) as lines:
+        alike = lines.readline().endswith(b"\r\n")
+        return next((n for n, line in enumerate(lines, 2) if line.endswith(b"\r\n") != alike), 0)
+
+
+def column_names(source: FileSource) -> tuple[str, ...]:
+    """Names of a file's columns, read from its head alone.
+
+    Raises
+    ------
+    UserError, OperatorError
+        When the file isn't what its name says, or can't be read.
+    """
+    if source.kind == "csv":
+        return csv_head(source).names
+    try:
+        return tuple(pq.read_schema(source.path).names)
+    except (pa.ArrowException, OSError) as error:
+        raise OperatorError(f"File {source.name} is damaged or isn't what its name says.") from error
+
+
+@contextmanager
+def _lines(source: FileSource) -> Iterator[IO[bytes]]:
+    opened = gzip.open if source.path.name.lower().endswith(".gz") else open
+    try:
+        with opened(source.path, "rb") as file:
+            yield file  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error) as error:
+        cause = getattr(error, "strerror", None) or "it is damaged or isn't what its name says"
+        raise OperatorError(f"File {source.name} can't be read: {cause}.") from error
+
+
+def _wrong(source: FileSource, line: int, cause: str, remedy: str) -> UserError:
+    return UserError(Mistake(source.name, line, 0, cause, remedy))
 
 
 def file_digest(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,11 +90,12 @@ def _facts(reader: Reader, folder: Path) -> tuple[FactsDefinition, Columns]:
 
 
 def _file(reader: Reader, key: str, file: str, folder: Path) -> tuple[str, Columns]:
-    path = (folder / file).resolve()
+    path = Path(os.path.abspath(folder / file))
     try:
         return str(path), Columns(file, columns_of(path))
     except UserError as error:
-        reader.wrong(error.mistakes[0].cause, f"Paths count from {Path(reader.file).parent}/.", key)
+        mistake = error.mistakes[0]
+        reader.wrong(mistake.cause, mistake.remedy or f"Paths count from {Path(reader.file).parent}/.", key)
         return str(path), Columns(file, None)
 
 
