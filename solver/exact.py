@@ -94,6 +94,11 @@ class Search:
         """The component searched."""
         return self._problem
 
+    @property
+    def relaxation(self) -> FloatArray | None:
+        """The root relaxation's point (float64[n]), once there is one."""
+        return None if self._root is None else self._point(self._root)
+
     def limit_to(self, clock: Clock) -> None:
         """Run on another clock from now on."""
         self._clock = clock

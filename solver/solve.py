@@ -152,7 +152,9 @@ class _Run:
         search.run()
         search.limit_to(self._clock)
         if not search.closed and not self._clock.out:
-            improve_pattern(search.problem, search.incumbent, self._clock, self._seed, search.accept)
+            improve_pattern(
+                search.problem, search.incumbent, self._clock, self._seed, search.accept, search.relaxation
+            )
 
     def _first(self, problem: Problem, start: BoolArray | None) -> BoolArray:
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))

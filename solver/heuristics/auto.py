@@ -13,7 +13,7 @@ from solver.heuristics.lp import meet_within
 from solver.heuristics.methods import protect
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
-from solver.instance import BoolArray
+from solver.instance import BoolArray, FloatArray
 from solver.presolve import Problem
 
 # One method tells about a pattern; others are tried while they cost less than this part of the
@@ -48,15 +48,19 @@ def improve_pattern(
     clock: Clock,
     seed: int = 0,
     report: Callable[[BoolArray], None] | None = None,
+    guide: FloatArray | None = None,
 ) -> BoolArray:
-    """A safe pattern (bool[n]) made cheaper within the limit; `report` hears of every step."""
+    """A safe pattern (bool[n]) made cheaper within the limit.
+
+    `report` hears of every step; `guide` is a point of the relaxation (see :func:`improve`).
+    """
     cover = Cover(problem, gather_needs(problem), hidden)
     meet_within(cover, clock)
     if cover.unmet.any():
         return hidden
     # Moves hide what they move: the cover starts from what they use.
     clean_up(cover, clock)
-    improve(cover, clock, seed, report=report)
+    improve(cover, clock, seed, report=report, guide=guide)
     clean_up(cover, clock)
     better = problem.cost(cover.hidden) < problem.cost(hidden)
     return np.asarray(cover.hidden if better else hidden)

@@ -19,13 +19,13 @@ from solver.heuristics.clock import Clock
 from solver.heuristics.mover import Mover
 from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover
-from solver.instance import BoolArray, IntArray
+from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem, Targets
 
 _FIRST_SIZE = 40
 _LEAST_SIZE, _MOST_SIZE = 10, 400
-# Shown columns per secondary in a neighbourhood.
-_COMPANY = 8
+# Shown columns per secondary in a neighbourhood, and hidden ones that may move along.
+_COMPANY, _CROWD = 8, 12
 # Effort on one neighbourhood, as a part of what is left.
 _SHARE = 0.2
 
@@ -36,6 +36,7 @@ def improve(
     seed: int,
     patience: int = 40,
     report: Callable[[BoolArray], None] | None = None,
+    guide: FloatArray | None = None,
 ) -> None:
     """Replace parts of a safe pattern by cheaper ones until time or hope is out.
 
@@ -51,6 +52,8 @@ def improve(
         Stop after so many neighbourhoods in a row without a gain.
     report
         Called with every cheaper pattern.
+    guide : float64[n], optional
+        How much a relaxation hides of each column: near what it hides, the search looks first.
     """
     generator = np.random.default_rng(seed)
     nearby = Nearby(cover.problem)
@@ -65,10 +68,10 @@ def improve(
         round_ += 1
         tabu[centre] = round_
         whole = len(secondaries) <= size
-        free = _neighbourhood(cover, nearby, centre, size)
+        free, open_ = _neighbourhood(cover, nearby, centre, size, guide)
         before = cover.cost
         limit = clock.part(_SHARE)
-        solved = _search(cover, free, limit)
+        solved = _search(cover, free, open_, limit)
         gained = cover.cost < before * (1 - 1e-9)
         idle = 0 if gained else idle + 1
         if gained and report is not None:
@@ -91,28 +94,34 @@ def _choose(
     return int(generator.choice(secondaries, p=chance / chance.sum()))
 
 
-def _neighbourhood(cover: Cover, nearby: Nearby, centre: int, size: int) -> BoolArray:
-    """Free columns around a centre: `size` secondaries and their company."""
+def _neighbourhood(
+    cover: Cover, nearby: Nearby, centre: int, size: int, guide: FloatArray | None
+) -> tuple[BoolArray, BoolArray]:
+    """Free columns around a centre (`size` secondaries and their company), and all that may move."""
     problem = cover.problem
-    prices = problem.weight.copy()
-    hidden = cover.hidden & ~problem.forced
-    order = nearby.ranking(centre, np.where(problem.forced, 0.0, prices))
-    order = order[~problem.forced[order]]
+    prices = np.where(problem.forced, 0.0, problem.weight)
+    if guide is not None:
+        prices = prices * (1.0 - 0.9 * guide)
+    order = nearby.ranking(centre, prices)
     free = np.zeros(problem.n, dtype=np.bool_)
-    free[order[hidden[order]][:size]] = True
-    free[order[~hidden[order]][: size * _COMPANY]] = True
+    loose = order[~problem.forced[order]]
+    free[loose[cover.hidden[loose]][:size]] = True
+    free[loose[~cover.hidden[loose]][: size * _COMPANY]] = True
     free[centre] = True
-    return free
+    open_ = free.copy()
+    open_[order[cover.hidden[order]][: size * _CROWD]] = True
+    open_[cover.support(np.flatnonzero(free & cover.hidden))] = True
+    return free, open_
 
 
-def _search(cover: Cover, free: BoolArray, clock: Clock) -> bool:
+def _search(cover: Cover, free: BoolArray, open_: BoolArray, clock: Clock) -> bool:
     """Search the free columns exactly; True if that ended with a proof."""
     mine = np.flatnonzero(free & cover.hidden)
     lost = cover.would_lose(mine)
     if not len(lost):
         cover.show(mine)
         return True
-    part = _restrict(cover, free, mine, lost)
+    part = _restrict(cover, free, open_, lost)
     search = Search(part.problem, clock, part.pattern, _silent)
     search.run()
     if search.cost < part.problem.cost(part.pattern) * (1 - 1e-9) - 1e-12:
@@ -133,9 +142,9 @@ class _Part:
     pattern: BoolArray
 
 
-def _restrict(cover: Cover, free: BoolArray, mine: IntArray, lost: IntArray) -> _Part:
+def _restrict(cover: Cover, free: BoolArray, open_: BoolArray, lost: IntArray) -> _Part:
     problem, needs = cover.problem, cover.needs
-    columns = np.flatnonzero(cover.hidden | free)
+    columns = np.flatnonzero(open_)
     position = np.full(problem.n, -1, dtype=np.int64)
     position[columns] = np.arange(len(columns))
     matrix = sparse.csr_array(problem.matrix[:, columns])
