@@ -31,9 +31,10 @@ def scale_over(values: Sequence[float], steps: int = 5, with_zero: bool = True) 
         low, high = min(low, 0.0), max(high, 0.0)
     if high <= low:
         low, high = (min(low, 0.0), max(high, 0.0)) if low else (0.0, 1.0)
-    step = _round_step((high - low) / steps)
+    # Floats can't tell steps apart that are much finer than the values themselves.
+    step = _round_step(max((high - low) / steps, 1e-9 * max(abs(low), abs(high)), 1e-300))
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
-    return Scale(tuple(round(index * step, 12) for index in range(first, max(last, first + 1) + 1)))
+    return Scale(tuple(float(f"{index * step:.12g}") for index in range(first, max(last, first + 1) + 1)))
 
 
 def _round_step(rough: float) -> float:

@@ -1,0 +1,137 @@
+"""Charts and maps: marks stand where their shown values say, and hidden ones always in the same place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import InternalError
+from app.domain.masked import CellStatus, MaskedCellSet
+from app.serve.answer import LiveReader
+from app.web.charts import Chart, draw
+from app.web.maps import draw_maps
+from app.web.scales import class_limits, scale_over
+from tests.web.office import MemoryStore, build_cube
+
+BARS = ("territory/places", "bars", ("[Year].[Year].&[2023]",))
+LINES = ("time/years", "lines", ())
+MAP = ("territory/map", "map", ("[Year].[Year].&[2023]",))
+TIME = frozenset({"[Year]"})
+
+
+def masked(address: tuple[str, str, tuple[str, ...]], hide: tuple[int, ...] = ()) -> MaskedCellSet:
+    cells = LiveReader(MemoryStore()).answer("r1", *address).masked
+    status, values = cells.status.copy(), cells.values.copy()
+    for row in hide:
+        status[row], values[row] = CellStatus.CONFIDENTIAL, np.nan
+    return replace(cells, status=status, values=values)
+
+
+def bars(cells: MaskedCellSet, chart: str = "bar") -> Chart:
+    return draw(cells, {"chart": chart}, TIME, "en")
+
+
+@given(values=st.lists(st.floats(-1e12, 1e12), max_size=20), with_zero=st.booleans())
+def test_a_scale_holds_every_value_on_few_round_ticks(values: list[float], with_zero: bool) -> None:
+    scale = scale_over(values, with_zero=with_zero)
+    assert 2 <= len(scale.ticks) <= 13
+    assert all(-1e-6 <= scale.place(value) <= 1 + 1e-6 for value in values)
+    if with_zero:
+        assert scale.ticks[0] <= 0 <= scale.ticks[-1]
+
+
+@given(values=st.lists(st.floats(-1e9, 1e9), max_size=40))
+def test_classes_are_few_and_rising_and_start_at_the_least(values: list[float]) -> None:
+    limits = class_limits(values)
+    assert len(limits) <= 5
+    assert list(limits) == sorted(set(limits))
+    assert not values or limits[0] == min(values)
+
+
+def test_lengths_of_bars_are_in_the_ratio_of_their_values() -> None:
+    cells = masked(BARS)
+    chart = bars(cells)
+    shown = [mark for mark in chart.marks if mark.state == "shown"]
+    values = [float(mark.text.replace(",", "")) for mark in shown]
+    shares = {round(mark.width / value, 9) for mark, value in zip(shown, values, strict=True) if value}
+    assert len(shares) == 1
+    assert len(chart.marks) == cells.status.size
+
+
+@pytest.mark.parametrize("chart", ["bar", "line", "stacked"])
+def test_a_hidden_mark_does_not_depend_on_its_value(chart: str) -> None:
+    hide = (2, 5)
+    cells = masked(BARS, hide)
+    other = replace(cells, values=cells.values.copy())
+    assert bars(cells, chart) == bars(other, chart)
+    hidden = [mark for mark in bars(cells, chart).marks if mark.state == "hidden"]
+    assert hidden
+    assert all(mark.text == "" for mark in hidden)
+    assert bars(cells, chart).hidden == int(np.count_nonzero(cells.status == CellStatus.CONFIDENTIAL))
+    if chart == "bar":
+        assert {(mark.x, mark.width) for mark in hidden} == {(0.0, 100.0)}
+
+
+def test_scales_come_from_shown_values_alone() -> None:
+    cells = masked(BARS)
+    largest = int(np.nanargmax(cells.values))
+    everything, without = bars(cells), bars(masked(BARS, (largest,)))
+    top = np.nanmax(np.delete(cells.values, largest))
+    assert float(without.ticks[-1].text) < 2 * top + 1
+    assert len(everything.marks) == len(without.marks)
+
+
+def test_a_line_breaks_where_a_figure_is_hidden() -> None:
+    whole = draw(masked(LINES), {"chart": "line"}, TIME, "en")
+    broken = draw(masked(LINES, (1,)), {"chart": "line"}, TIME, "en")
+    assert [label.text for label in whole.categories] == ["2021", "2022", "2023"]
+    assert len(whole.segments) == 2 * len(whole.series)
+    assert len(broken.segments) == len(whole.segments) - 2
+
+
+def test_negative_values_stand_on_the_other_side_of_zero() -> None:
+    cells = masked(BARS)
+    turned = replace(
+        cells, values=np.where(np.arange(cells.values.size) % 2 == 0, -cells.values, cells.values)
+    )
+    for chart in ("bar", "stacked"):
+        drawn = bars(turned, chart)
+        assert drawn.kind == "bar"
+        assert 0 < drawn.zero < 100
+        for mark in drawn.marks:
+            if mark.state == "shown" and mark.negative:
+                assert mark.x + mark.width == pytest.approx(drawn.zero)
+
+
+def test_charts_of_nothing_and_of_hidden_cells_alone_are_drawn() -> None:
+    cells = masked(BARS)
+    for chart in ("bar", "line", "stacked"):
+        assert bars(masked(BARS, tuple(range(cells.status.size))), chart).marks
+    with pytest.raises(InternalError):
+        bars(cells, "pie")
+
+
+def test_tiles_stand_where_properties_or_a_list_say_and_elsewhere_without() -> None:
+    cube = build_cube()
+    cells = masked(MAP, (3,))
+    (placed,) = draw_maps(cells, {"column": "map_column", "row": "map_row"}, cube, "en")
+    assert len({(tile.x, tile.y) for tile in placed.tiles}) == len(placed.tiles)
+    assert [tile.state for tile in placed.tiles].count("hidden") == placed.hidden >= 1
+    assert all(tile.shade == 0 and tile.text == "" for tile in placed.tiles if tile.state != "shown")
+    listed = {tile.name: [number, 0] for number, tile in enumerate(placed.tiles)}
+    (row,) = draw_maps(cells, {"tiles": {"N1": [5, 2], "N2": [6, 2]}}, cube, "en")
+    assert (row.tiles[1].x, row.tiles[1].y) == (row.width, row.tiles[0].y)
+    (square,) = draw_maps(cells, {}, cube, "en")
+    assert len({(tile.x, tile.y) for tile in square.tiles}) == len(listed)
+
+
+def test_classes_of_a_map_come_from_shown_values_alone() -> None:
+    cube = build_cube()
+    cells = masked(MAP)
+    largest = int(np.nanargmax(cells.values))
+    (drawn,) = draw_maps(masked(MAP, (largest,)), {}, cube, "en")
+    assert f"{cells.values[largest]:,.2f}" not in " ".join(drawn.classes)
