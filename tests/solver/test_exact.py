@@ -1,0 +1,161 @@
+"""The exact method against trying every pattern, and what may not change its answer."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from brute import cheapest, random_instance
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared import instance_file
+
+from solver import InfeasibleError, Insider, Instance, Progress, Status, UnreachableLevelError, audit, solve
+
+
+def _cost(instance: Instance, method: str = "exact") -> float | None:
+    try:
+        solution = solve(instance, method)
+    except InfeasibleError as error:
+        return None if error.obstacles else float("nan")
+    assert audit(instance, solution.hidden).ok
+    if method == "exact":
+        assert solution.status == "optimal"
+        assert solution.lower_bound == pytest.approx(solution.cost)
+    return solution.cost
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 10**9))
+def test_equals_brute_force(seed: int) -> None:
+    instance = random_instance(seed, largest=8)
+    assert _cost(instance) == pytest.approx(cheapest(instance))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9))
+def test_order_of_cells_and_relations_never_changes_the_cost(seed: int) -> None:
+    instance = random_instance(seed, largest=14)
+    assert _cost(_shuffled(instance, seed)) == pytest.approx(_cost(instance))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9))
+def test_auto_is_safe_and_its_bound_holds(seed: int) -> None:
+    instance = random_instance(seed, largest=14)
+    exact = _cost(instance)
+    if exact is None:
+        assert _cost(instance, "auto") is None
+        return
+    solution = solve(instance, "auto")
+    assert audit(instance, solution.hidden).ok
+    assert solution.lower_bound <= exact * (1 + 1e-9) + 1e-9 <= solution.cost * (1 + 1e-9) + 2e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "optimum"),
+    [
+        ("rta_ex1", 5333),
+        ("r10x10_p5", 828),
+        ("pp_h13x10", 7910),
+        ("h2d_13x10_p8", 4558),
+        ("hier7x7x7_p15", 37173),
+        ("linked_AB_AC", 5240),
+        ("rta_ex2_act_size_opt", 5387),
+        ("rta_ex3_act_cj", 6953),
+        ("r50x50_p50", 2551),
+        ("ssb_d53_age3_fst3_sex_t4", 7390),
+        ("r3x3x3x3_p8", 18366),
+    ],
+)
+def test_handed_instances(name: str, optimum: float) -> None:
+    assert _cost(Instance.from_jj(instance_file(name))) == optimum
+
+
+def test_same_input_same_pattern() -> None:
+    instance = Instance.from_jj(instance_file("r5x5x5_p10"))
+    first, second = (solve(instance, "auto", work_limit=1.0) for _ in range(2))
+    assert (first.hidden == second.hidden).all()
+    assert first.lower_bound == second.lower_bound
+
+
+def test_a_time_limit_still_gives_a_safe_pattern_and_a_bound() -> None:
+    instance = Instance.from_jj(instance_file("r9x9x9_p30"))
+    seen: list[Progress] = []
+    solution = solve(instance, "exact", time_limit=3.0, progress=seen.append)
+    assert solution.status == "feasible"
+    assert solution.statistics["stopped"] == "time"
+    assert 0 < solution.lower_bound < solution.cost
+    assert audit(instance, solution.hidden).ok
+    assert all(a.lower <= b.lower and a.upper >= b.upper for a, b in itertools.pairwise(seen))
+
+
+def test_an_interrupt_returns_the_incumbent() -> None:
+    instance = Instance.from_jj(instance_file("r9x9x9_p30"))
+
+    def interrupt(progress: Progress) -> None:
+        if progress.phase == "bound":
+            raise KeyboardInterrupt
+
+    solution = solve(instance, "exact", progress=interrupt)
+    assert solution.statistics["stopped"] == "interrupt"
+    assert audit(instance, solution.hidden).ok
+
+
+def test_a_start_is_never_made_worse() -> None:
+    instance = Instance.from_jj(instance_file("rta_ex3_act_cj"))
+    best = solve(instance, "exact").hidden
+    again = solve(instance, "auto", start=best, work_limit=0.01)
+    assert again.cost == instance.cost(best)
+
+
+def test_levels_beyond_the_bounds_are_refused_with_the_cell_or_clipped() -> None:
+    instance = Instance.from_arrays(
+        [10.0, 4.0, 6.0], [[1, -1, -1]], status=["s", "u", "s"], lpl=[0, 5, 0], upl=[0, 2, 0]
+    )
+    with pytest.raises(UnreachableLevelError, match="cell 1"):
+        solve(instance)
+    clipped = instance.clipped()
+    assert clipped.lpl[1] == 4
+    assert solve(clipped).status == "optimal"
+
+
+def test_an_insider_who_knows_what_moves_with_the_target_is_told_apart() -> None:
+    """The target equals the known cell but for cells shown: nothing can protect it from that insider."""
+    instance = Instance.from_arrays(
+        [9.0, 4.0, 5.0, 3.0],
+        [[1, -1, -1, 0]],
+        status=["u", "z", "u", "s"],
+        upl=[1, 0, 1, 0],
+        lpl=[1, 0, 1, 0],
+        insiders=[Insider("owner of 2", [2], [0], [1.0], [1.0], [0.0])],
+    )
+    with pytest.raises(InfeasibleError, match="owner of 2"):
+        solve(instance)
+
+
+def _shuffled(instance: Instance, seed: int) -> Instance:
+    rng = np.random.default_rng(seed)
+    cells, relations = rng.permutation(instance.n), rng.permutation(instance.m)
+    place = np.argsort(cells)
+    matrix = instance.matrix[relations][:, cells] if instance.m else np.zeros((0, instance.n))
+    return Instance.from_arrays(
+        instance.value[cells],
+        matrix,
+        status=instance.status[cells],
+        weight=instance.weight[cells],
+        lower_bound=instance.lower_bound[cells],
+        upper_bound=instance.upper_bound[cells],
+        lpl=instance.lpl[cells],
+        upl=instance.upl[cells],
+        spl=instance.spl[cells],
+        rhs=instance.rhs[relations],
+        insiders=[
+            Insider(i.name, place[i.known], place[i.targets], i.lpl, i.upl, i.spl) for i in instance.insiders
+        ],
+    )
+
+
+def test_status_letters_go_round() -> None:
+    assert [Status.from_code(status.code) for status in Status] == list(Status)
