@@ -1,4 +1,4 @@
-"""Command line: ``python -m solver solve|audit|explain|convert|protect FILE …``."""
+"""Command line: ``python -m solver solve|audit|explain|convert|protect|generate FILE …``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from solver.commands import add_protect, run_protect
 from solver.errors import InfeasibleError, InputError, SolverError
 from solver.explain import explain
 from solver.formats.convert import convert
+from solver.generate import add_generate, run_generate
 from solver.instance import BoolArray, Instance, Status
 from solver.solution import Progress, Solution
 from solver.solve import METHODS, solve
@@ -81,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
         "protect", _protect, "build a table from microdata or cells, apply rules, suppress, audit"
     )
     add_protect(protecting)
+    text = "write a test instance of a family"
+    generating = commands.add_parser("generate", help=text, description=text)
+    generating.set_defaults(run=run_generate)
+    add_generate(generating)
     return parser
 
 
