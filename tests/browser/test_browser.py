@@ -16,6 +16,10 @@ PAGES = {
     "map": "/en/s/territory/map",
     "lines": "/en/s/time/years",
     "confidentiality": "/es/confidentiality",
+    "search": "/en/search?q=granado",
+    "programs": "/es/api",
+    "embedded": "/en/embed/territory/places/bars",
+    "arranged": "/en/s/territory/places?sort.table=-1&pivot.table=0-2~1",
     "error": "/en/nowhere",
 }
 SIZES = {"desktop": (1280, 900), "phone": (360, 740)}
@@ -29,8 +33,7 @@ def open_page(browser: Browser, address: str, size: str = "desktop", **options: 
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
 @pytest.mark.parametrize("name", PAGES)
 def test_no_page_has_a_fault_that_axe_finds(
     browser: Browser, address: str, name: str, size: str, scheme: str
@@ -85,6 +88,32 @@ def test_choosing_reading_and_downloading_work_without_scripts(
     page.context.close()
     assert saved.name == "towns-table-E-2021.csv"
     assert "Granado" in saved.read_text()
+
+
+def test_sorting_and_turning_a_table_work_without_scripts(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places", java_script_enabled=False)
+    section = page.locator("#table")
+    section.get_by_text("Sort and rearrange").click()
+    section.get_by_label("Order of the rows").select_option("Taxpayers, Women, largest first")
+    section.get_by_role("button", name="Show").click()
+    first = section.locator("tbody th.d1").first.inner_text()
+    section.get_by_label("Rows and columns").select_option("Place · Sex down, Figures across")
+    section.get_by_label("Order of the rows").select_option("As published")
+    section.get_by_role("button", name="Show").click()
+    groups = section.locator("tr.group").count()
+    page.context.close()
+    assert first == "Norland"
+    assert groups == 14
+
+
+def test_a_reader_finds_a_member_and_lands_on_its_table(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/es/", java_script_enabled=False)
+    page.get_by_role("searchbox").fill("GRANADO")
+    page.keyboard.press("Enter")
+    page.locator(".results li", has_text="Pueblos de una región").get_by_role("link", name="Granado").click()
+    assert page.get_by_label("Región").input_value() == "E"
+    assert page.get_by_role("rowheader", name="Granado").first.is_visible()
+    page.context.close()
 
 
 def test_the_keyboard_alone_leads_from_the_top_to_a_table(browser: Browser, address: str) -> None:
