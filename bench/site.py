@@ -1,13 +1,16 @@
 """Cost of a cached sheet page and of a 304, as ratios to bare Starlette responses of the same bytes.
 
-Both applications are called through ASGI in one process, in turns, so that whatever else the machine
-does weighs on both. Run it with ``python -m bench.site``; it needs no network and no database.
+The release lies in an SQLite file. Both applications are called through ASGI in one process, in turns, so
+that whatever else the machine does weighs on both. Run it with ``python -m bench.site``; it needs no
+network.
 """
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from starlette.applications import Starlette
@@ -16,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message
 
+from app.db.store import StepResult, Store, open_store
 from app.web.app import create_app
 from tests.web.office import MemoryStore
 
@@ -89,9 +93,20 @@ async def ratio(site: ASGIApp, headers: list[tuple[bytes, bytes]]) -> tuple[floa
     )
 
 
-async def measure() -> None:
+def stored(folder: Path) -> Store:
+    """A database with the office's release."""
+    office = MemoryStore()
+    store = open_store(f"sqlite:///{folder / 'bench.sqlite3'}")
+    catalogue = office.catalogue(office.live.id)
+    assert catalogue is not None
+    store.publish(office.live, catalogue, office.layouts, StepResult("release", "", "", b"", {}, 0.0))
+    return store
+
+
+async def measure(folder: Path) -> None:
     """Print the ratios."""
-    site = create_app(MemoryStore())
+    store = stored(folder)
+    site = create_app(store)
     gzip = [(b"host", b"localhost"), (b"accept-encoding", b"gzip")]
     tag = dict((await fetch(site, gzip))[0]["headers"])[b"etag"]
     cases = {
@@ -102,7 +117,11 @@ async def measure() -> None:
     for name, headers in cases.items():
         share, microseconds, size = await ratio(site, headers)
         print(f"{name}: {share:.2f} × bare Starlette ({microseconds:.0f} µs, {size} bytes)")
+    share, microseconds, _ = await ratio(create_app(store, patience=0), gzip)
+    print(f"asking the database for the live release every time: {share:.2f} × ({microseconds:.0f} µs)")
+    store.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(measure())
+    with TemporaryDirectory() as made:
+        asyncio.run(measure(Path(made)))
