@@ -10,7 +10,7 @@ from typing import Any
 
 from app.cube.duckdb import open_cube
 from app.db.store import Store, open_store
-from app.domain.errors import OperatorError, UserError
+from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.progress import ProgressCallback
 from app.domain.publication import Publication
 from app.pipeline.check import check_publication as check
@@ -79,6 +79,10 @@ def check_publication(folder: Path) -> Publication:
             check(publication, open_cube)
         except UserError as error:
             mistakes += error.mistakes
+        except OperatorError as error:
+            if not mistakes:
+                raise
+            mistakes += (Mistake("", 0, 0, str(error)),)
     if mistakes or publication is None:
         raise UserError(mistakes)
     return publication

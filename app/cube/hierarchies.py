@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from app.mdx import quote
 UNKNOWN_KEY = "#null"
 UNKNOWN_CAPTION = "#null"
 _SHOWN = 5
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(eq=False)
@@ -79,7 +81,7 @@ def build_hierarchy(
             node = child
         node.rows.append(row)
     _keep_facts_off_parents(root, len(levels))
-    mistakes = _two_parents(root, definition, file)
+    mistakes = [*_unprintable(root, definition, file), *_two_parents(root, definition, file)]
     if not root.children and not definition.all_captions:
         where = file or dimension.name
         mistakes.append(Mistake(where, 0, 0, f"Hierarchy {definition.name} has no member at all."))
@@ -148,6 +150,17 @@ def _two_parents(root: _Node, definition: HierarchyDefinition, file: str) -> lis
                 remedy = "Give it one parent, or say unique = false for the level."
                 mistakes.append(Mistake(file, 0, 0, cause, remedy))
     return mistakes
+
+
+def _unprintable(root: _Node, definition: HierarchyDefinition, file: str) -> list[Mistake]:
+    """Members whose key or caption neither XML nor a spreadsheet can hold."""
+    found = {
+        node.key
+        for node in _walk(root)
+        if any(_UNPRINTABLE.search(text) for text in (node.key, *node.captions.values()))
+    }
+    cause = f"of {definition.name} holds a control character"
+    return [Mistake(file, 0, 0, f"Member {key!r} {cause}.", "Take it out.") for key in sorted(found)[:_SHOWN]]
 
 
 def _walk(root: _Node) -> list[_Node]:

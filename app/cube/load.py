@@ -113,7 +113,12 @@ class Loader:
     def open_facts(self) -> None:
         facts = self.definition.facts
         if facts.url is not None:
-            table, digest = read_database(facts.url, facts.sql or "")
+            try:
+                table, digest = read_database(facts.url, facts.sql or "")
+            except UserError as error:
+                for mistake in error.mistakes:
+                    self.wrong(mistake.cause, mistake.remedy)
+                raise UserError(self.mistakes) from error
             self.engine.keep_table("raw", table)
             self.digests.append(digest)
             self.facts_name = "the query of the facts"

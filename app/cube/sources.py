@@ -160,7 +160,7 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
     """
     try:
         engine = sa.create_engine(url)
-    except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
+    except (sa.exc.ArgumentError, ModuleNotFoundError, ValueError) as error:
         raise UserError(
             "The database URL can't be used: no such dialect or driver, or it is no URL."
         ) from error
@@ -169,10 +169,10 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
         with engine.connect() as connection:
             return _read(connection.execution_options(stream_results=True).execute(sa.text(statement)))
     except sa.exc.OperationalError as error:
-        raise OperatorError(f"Database {where} can't be read: {error.orig}") from error
+        raise OperatorError(f"Database {where} can't be read: {_first_line(error.orig)}.") from error
     except sa.exc.SQLAlchemyError as error:
-        cause = getattr(error, "orig", None) or type(error).__name__
-        raise UserError(f"Database {where} refuses the query of the facts: {cause}") from error
+        cause = _first_line(getattr(error, "orig", None) or type(error).__name__)
+        raise UserError(f"Database {where} refuses the query of the facts: {cause}.") from error
     finally:
         engine.dispose()
 
@@ -194,3 +194,8 @@ def _read(result: sa.CursorResult[Any]) -> tuple[pa.Table, str]:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise UserError("A column of the facts mixes types; cast it in the query.") from error
     return table, hashlib.sha256(f"{names}{n}{digest % 2**256}".encode()).hexdigest()
+
+
+def _first_line(said: object) -> str:
+    """What a database said, without the lines in which it quotes or advises."""
+    return str(said).strip().splitlines()[0].rstrip(".")

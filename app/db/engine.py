@@ -27,7 +27,7 @@ def connect(url: str) -> sa.Engine:
     """
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):
         raise UserError(
             "The database URL can't be read. Write it as sqlite:///file or postgresql://user@host/name."
         ) from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.cube.port import CubeServer
 from app.domain.cellset import CalculatedMember, CellSet
@@ -23,6 +24,8 @@ from app.pipeline.members import choices_of
 
 #: Digits of a calculated measure whose author states none.
 DEFAULT_DECIMALS = 2
+#: From here on a double doesn't hold every whole number.
+EXACT = 2.0**53
 
 
 def crawl(
@@ -67,6 +70,12 @@ def crawl(
                     break
                 style, styles = cell_styles(cellset)
                 decimals = np.array([item.decimals for item in styles], dtype=np.int8)[style]
+                if _too_large(cellset, decimals):
+                    at = query.at
+                    cause = "A cell is too large to be published exactly with its decimals."
+                    remedy = "Give its measure in a larger unit."
+                    mistakes.append(Mistake(at.file, at.line, at.column, cause, remedy))
+                    break
                 start = table.add(cellset, decimals)
                 placed.append(((sheet.id, query.id, choice), name, start, cellset, style, styles))
                 done += 1
@@ -120,6 +129,12 @@ def cell_styles(cellset: CellSet) -> tuple[IntArray, tuple[CellStyle, ...]]:
     renumber = np.array([number[_style_key(item)] for item in styles], dtype=np.int32)
     chosen = {number[_style_key(item)]: item for item in styles}
     return renumber[style.reshape(-1)], tuple(chosen[place] for place in range(len(distinct)))
+
+
+def _too_large(cellset: CellSet, decimals: NDArray[np.int8]) -> bool:
+    """Whether a double holds the digits of some cell no more."""
+    units = np.abs(cellset.values[: cellset.n_cells]) * 10.0**decimals
+    return bool(np.nanmax(units, initial=0.0) >= EXACT)
 
 
 def _style_key(style: CellStyle) -> tuple[str, int, tuple[tuple[str, str], ...]]:

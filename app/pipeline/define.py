@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from app.pipeline.define_sheet import read_folder_title, read_sheet
 from app.pipeline.toml import Mistakes, Reader, read_document
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+DEEPEST = 20
 
 
 def load_publication(folder: Path) -> Publication:
@@ -76,7 +78,7 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
         cubes=tuple(cubes.values()),
         root=Folder("", title, description, tree.folders, tree.sheets),
         confidentiality=confidentiality,
-        digest=_digest(folder),
+        digest="" if mistakes.found else _digest(folder),
     )
     return publication, tuple(mistakes.found)
 
@@ -92,7 +94,9 @@ def _languages(root: Reader | None) -> tuple[str, ...]:
             root.wrong(
                 f"{language!r} is not a language code.", 'Write codes such as "en" or "es".', "languages"
             )
-    return languages or ("en",)
+    if len(set(languages)) < len(languages):
+        root.wrong("A language is listed twice.", "List each once.", "languages")
+    return tuple(dict.fromkeys(languages)) or ("en",)
 
 
 def _cubes(folder: Path, languages: tuple[str, ...], mistakes: Mistakes) -> dict[str, CubeDefinition]:
@@ -101,7 +105,7 @@ def _cubes(folder: Path, languages: tuple[str, ...], mistakes: Mistakes) -> dict
     if not paths:
         mistakes.add(Position("cubes", 0), "There is no cube.", "Write one as cubes/<name>.toml.")
     for path in paths:
-        reader = read_document(path, path.relative_to(folder).as_posix(), mistakes)
+        reader = read_document(path, _shown(path, folder), mistakes)
         cube = None if reader is None else read_cube(reader, path.parent, languages)
         if cube is None:
             continue
@@ -127,7 +131,7 @@ def _folder(
     title: Texts = {languages[0]: here.name}
     notes: Texts = {}
     for path in sorted(here.iterdir()) if here.is_dir() else ():
-        file = path.relative_to(base).as_posix()
+        file = _shown(path, base)
         if path.name.startswith("."):
             continue
         below = f"{identity}/{path.stem if path.is_file() else path.name}".lstrip("/")
@@ -139,6 +143,9 @@ def _folder(
                 "The name becomes an address and may hold letters, digits, - and _ only.",
                 "Rename it.",
             )
+        elif path.is_dir() and identity.count("/") + 2 > DEEPEST:
+            cause = f"Folders are nested more than {DEEPEST} deep, or a link leads back to one above."
+            mistakes.add(Position(file, 0), cause, "Write them flatter.")
         elif path.is_dir():
             order = 0
             inner = _folder(base, path, below, languages, cubes, mistakes)
@@ -162,16 +169,25 @@ def _folder(
     )
 
 
+def _shown(path: Path, base: Path) -> str:
+    """A path as messages name it; a name that isn't UTF-8 has its odd bytes escaped."""
+    return path.relative_to(base).as_posix().encode("utf-8", "backslashreplace").decode()
+
+
 def _text_files(folder: Path) -> Iterator[Path]:
     yield folder / "publication.toml"
     yield from sorted((folder / "cubes").glob("*.toml"))
-    yield from sorted((folder / "sheets").rglob("*.toml"))
+    # Links are followed, as in the reading of the folders.
+    tree = os.walk(folder / "sheets", followlinks=True)
+    below = [Path(top, name) for top, _, names in tree for name in names]
+    yield from sorted(path for path in below if path.suffix == ".toml")
 
 
 def _digest(folder: Path) -> str:
+    """SHA-256 of all text of a publication without mistakes."""
     digest = hashlib.sha256()
     for path in _text_files(folder):
         body = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(body)}\0".encode())
+        digest.update(f"{_shown(path, folder)}\0{len(body)}\0".encode())
         digest.update(body)
     return digest.hexdigest()

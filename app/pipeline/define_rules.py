@@ -108,7 +108,7 @@ def _protections(section: Reader, cube: CubeDefinition) -> Iterator[MeasureProte
             if associated == name or associated not in measures:
                 table.wrong(
                     f"Cube {cube.name} has no other measure {associated}.",
-                    nearest(associated, measures),
+                    nearest(associated, [measure for measure in measures if measure != name]),
                     "with",
                 )
             elif associated not in section.values:

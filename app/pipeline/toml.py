@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,10 @@ from app.domain.publication import Position
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
 
 Path_ = tuple[str | int, ...]
+
+_LONG_NUMBER = re.compile(r"[0-9_]{1000,}")
+#: Neither XML nor a spreadsheet can hold them, and no reader sees them.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 #: Stands for the start of a text in a path.
 TEXT = -1
@@ -60,10 +65,20 @@ def read_document(path: Path, file: str, mistakes: Mistakes) -> Reader | None:
     text = text.removeprefix("\ufeff")
     try:
         values = tomllib.loads(text)
+        places = _places(text.encode())
     except tomllib.TOMLDecodeError as error:
         _note_syntax(text, file, str(error), mistakes)
         return None
-    return Reader(values, (), _places(text.encode()), file, mistakes)
+    except RecursionError:
+        mistakes.add(Position(file, 0), "The values are nested too deeply.", "Write them flatter.")
+        return None
+    except ValueError:
+        # The parser's only other objection.
+        number = _LONG_NUMBER.search(text)
+        line = text.count("\n", 0, number.start()) + 1 if number else 0
+        mistakes.add(Position(file, line), "A number has too many digits.", "Write a smaller one.")
+        return None
+    return Reader(values, (), places, file, mistakes)
 
 
 class Reader:
@@ -121,6 +136,7 @@ class Reader:
         if value is not None and not value.strip():
             self.wrong(f"Key {key} is empty.", "Give it a text, or leave the key out.", key)
             return None
+        self._check_printable(value, key, key)
         return value
 
     def integer(self, key: str, default: int) -> int:
@@ -153,6 +169,7 @@ class Reader:
         if value is None:
             return {}
         if isinstance(value, str):
+            self._check_printable(value, key, key)
             return {languages[0]: value}
         table = self._inner(value, key)
         for language, words in value.items():
@@ -164,7 +181,13 @@ class Reader:
                 )
             elif not isinstance(words, str):
                 table.wrong(f"Key {key}.{language} is of the wrong type.", "It takes a text.", language)
+            else:
+                table._check_printable(words, f"{key}.{language}", language)
         return {name: words for name, words in value.items() if name in languages and isinstance(words, str)}
+
+    def _check_printable(self, value: str | None, said: str, key: str) -> None:
+        if value is not None and _UNPRINTABLE.search(value):
+            self.wrong(f"Key {said} holds a control character.", "Take it out.", key)
 
     def strings(self, key: str, required: bool = False) -> tuple[str, ...]:
         value = self.take(key, list, "a list of texts", required)
