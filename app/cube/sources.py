@@ -93,10 +93,10 @@ def csv_head(source: FileSource) -> CsvHead:
     except csv.Error:
         names = ()
     if not all(names) or not names:
-        raise _wrong(source, 1, "The first line doesn't name every column.", "Give each column a name.")
+        raise _wrong(source, 1, f"The first line of {source.name} doesn't name every column.", "Name each.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        cause = f"The first line names {', '.join(twice)} twice."
+        cause = f"The first line of {source.name} names {', '.join(twice)} twice."
         raise _wrong(source, 1, cause, "Give each column its own name.")
     return CsvHead(separator, names)
 
