@@ -143,6 +143,30 @@ _FUNCTIONS: dict[str, Callable[[Arrays], FloatArray]] = {
 }
 
 
+#: Functions that are empty where all their arguments are, and those that never are; others where one is.
+_EMPTY_WITH_ALL = frozenset(
+    ["if", "sum", "average", "min", "max", "median", "stdev", "stdevp", "var", "varp", "coalesce"]
+)
+_NEVER_EMPTY = frozenset(
+    ["nonempty-count", "is-empty", "rank", "=", "<>", "<", ">", "<=", ">=", "and", "or", "xor", "not"]
+)
+
+
+def can_be_filled(function: str, arrays: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Whether a function of `Apply` can have a value, from whether its arguments can: bool[n].
+
+    Says nothing about the numbers: a comparison may come out either way, a divisor is not zero.
+    """
+    table = np.stack(np.broadcast_arrays(*arrays))
+    if function in _NEVER_EMPTY:
+        return np.ones(table.shape[1], dtype=np.bool_)
+    if function == "if":
+        table = table[1:]
+    reduce = np.logical_or if function in _EMPTY_WITH_ALL else np.logical_and
+    result: NDArray[np.bool_] = reduce.reduce(table, axis=0)
+    return result
+
+
 def compute(function: str, arrays: Arrays) -> FloatArray:
     """Value of a function of `Apply` at each cell, float64[n]; empty where it has none."""
     with np.errstate(all="ignore"):

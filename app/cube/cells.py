@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.cube.arrays import compute
+from app.cube.arrays import can_be_filled, compute
 from app.cube.evaluate import Context, Definition, Evaluator, NeedColumnError
 from app.cube.keys import unique_rows
 from app.cube.port import Group
@@ -56,11 +56,16 @@ class _Plan:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """All rows that an answer hangs on. ``requested`` are the rows that were asked for."""
+    """All rows that an answer hangs on. ``requested`` are the rows that were asked for.
+
+    ``filled`` are the rows that have facts, or a formula that can have a value where facts are; it hangs
+    on no number, so it is public.
+    """
 
     coords: IntArray
     values: FloatArray
     requested: Ints
+    filled: NDArray[np.bool_]
     linear: sparse.csr_array
     constant: FloatArray
     depends: sparse.csr_array
@@ -122,9 +127,11 @@ class _Solver:
         values = self._values(coords, calculated, levels)
         if not self.plans:
             nothing = sparse.csr_array((len(coords), len(coords)))
-            return Solved(coords, values, asked, nothing, np.zeros(0), nothing, {}, calculated)
+            filled = ~np.isnan(values)
+            return Solved(coords, values, asked, filled, nothing, np.zeros(0), nothing, {}, calculated)
+        filled = self._filled(values, calculated, levels)
         linear, constant, depends, kind = self._relations(coords, levels)
-        return Solved(coords, values, asked, linear, constant, depends, kind, calculated)
+        return Solved(coords, values, asked, filled, linear, constant, depends, kind, calculated)
 
     # Replacing
 
@@ -239,6 +246,17 @@ class _Solver:
             result = np.where(known & (np.abs(result) * power < 2.0**52), snapped, result)
         values[rows] = result
 
+    def _filled(self, values: FloatArray, calculated: NDArray[np.bool_], level: Ints) -> NDArray[np.bool_]:
+        filled = ~np.isnan(values) & ~calculated
+        for depth in range(1, int(level.max(initial=0)) + 1):
+            for plan in self.plans:
+                chosen = np.flatnonzero(level[plan.rows] == depth)
+                if len(chosen):
+                    met = (filled[operands[chosen]] for operands in plan.operands)
+                    leaves = (np.logical_or.reduce(table, axis=1) for table in met)
+                    filled[plan.rows[chosen]] = _can_be_filled(plan.formula, len(chosen), leaves)
+        return filled
+
     def recomputed(self, formula: Recompute, coords: IntArray) -> FloatArray:
         coords = coords.copy()
         for column, member in formula.elsewhere:
@@ -342,6 +360,27 @@ def work_out(formula: Formula, n: int, of_leaf: Callable[[Leaf], FloatArray]) ->
     if isinstance(formula, Linear) and formula.is_constant:
         return np.full(n, np.nan if formula.constant is None else float(formula.constant))
     return of_leaf(formula)
+
+
+def _can_be_filled(formula: Formula, n: int, leaves: Iterator[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Whether a formula can have a value at ``n`` cells; ``leaves``: whether a cell of each leaf can."""
+    if isinstance(formula, Apply):
+        parts = [_can_be_filled(part, n, leaves) for part in formula.arguments]
+        return can_be_filled(formula.function, parts)
+    if isinstance(formula, Linear) and formula.is_constant:
+        return np.full(n, not formula.is_empty)
+    some = next(leaves)
+    if isinstance(formula, Linear) and formula.constant is not None:
+        return np.ones(n, dtype=np.bool_)
+    return some
+
+
+def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> NDArray[np.bool_]:
+    """Whether the cell of each context has facts, or can have a value by its formula: bool[n]."""
+    solver = _Solver(ev, source)
+    coords = np.array([[ctx.current(c) for c in range(len(solver.own))] for ctx in cells], dtype=np.int32)
+    solved = solver.solve(coords)
+    return solved.filled[solved.requested]
 
 
 def look(ev: Evaluator, asked: Sequence[tuple[Formula, Context]], source: CellSource) -> FloatArray:

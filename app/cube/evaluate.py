@@ -8,7 +8,8 @@ all the cells that it treats alike.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -124,6 +125,7 @@ class Definition:
 Handler = Callable[["Evaluator", Call, Context], Value]
 #: Values of formulas, each at the members of its context.
 Look = Callable[[Sequence[tuple[Formula, Context]]], FloatArray]
+Occupied = Callable[[Sequence[Context]], NDArray[np.bool_]]
 FUNCTIONS: dict[str, Handler] = {}
 #: What the operators do, by type of node; see `app.cube.operators`.
 OPERATORS: dict[type, Callable[[Evaluator, Any, Context], Value]] = {}
@@ -149,9 +151,12 @@ class Evaluator:
         self.definitions: dict[tuple[int, int], Definition] = dict(definitions or {})
         self.sets: dict[str, tuple[Expression, Source]] = {}
         self.base: Context | None = None
-        #: Reads cells while sets are made; for anything but emptiness only where ``sees_values``.
+        #: Which cells have facts, and where ``sees_values`` what they hold, while sets are made.
+        self.occupied: Occupied | None = None
         self.look: Look | None = None
         self.sees_values = False
+        #: By column of a sub-select: members that are in it or beneath one that is (1), or above one (0).
+        self.within: dict[int, NDArray[np.int8]] = {}
         self._looking = 0
         self._made: dict[str, SetValue] = {}
         self._making: list[str] = []
@@ -159,8 +164,12 @@ class Evaluator:
     def fork(self) -> Evaluator:
         """An evaluator that knows the same calculated members and may learn more."""
         forked = Evaluator(self.names.fork(), self.definitions)
-        forked.look, forked.sees_values = self.look, self.sees_values
+        forked.occupied, forked.look, forked.sees_values = self.occupied, self.look, self.sees_values
         return forked
+
+    def forget_sets(self) -> None:
+        """Work named sets out again: what they are taken over has changed."""
+        self._made.clear()
 
     # Errors and conversions
 
@@ -326,9 +335,10 @@ class Evaluator:
                     near = difflib.get_close_matches(node.function.upper(), list(FUNCTIONS), 3)
                     hint = f"Nearest: {', '.join(near)}." if near else ""
                     raise self.error(ctx, node.at, f"There is no function {node.function}.", hint)
-                return handler(self, node, ctx)
+                found = handler(self, node, ctx)
+                return self.visible(found) if self.within and isinstance(found, SetValue) else found
             case Braces(items):
-                return self._braces(items, node, ctx)
+                return self.visible(self._braces(items, node, ctx))
             case Parens(items):
                 return self.evaluate(items[0], ctx) if len(items) == 1 else self._tuple(items, ctx)
             case Chain() | Unary() | Range() | Case():
@@ -404,30 +414,45 @@ class Evaluator:
             found = [self.evaluate(expression, place) for place in places]
         if all(_is_constant(value) for value in found):
             return found
-        if not self.sees_values or self.look is None:
+        look = self.look
+        if not self.sees_values or look is None:
             cause = f"{call.function} picks or orders members by values of cells, which may be confidential."
             raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
         node = self.given(expression, ctx) if expression is not None else call
         formulas = [self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)]
-        return self._look(list(zip(formulas, places, strict=True)), ctx, call)
+        with self._reading(ctx, call):
+            return look(list(zip(formulas, places, strict=True)))
 
     def filled(self, members: SetValue, ctx: Context, call: Call) -> NDArray[np.bool_]:
         """bool[n]: positions of a set whose cell has facts, which is public."""
-        places = [ctx.at(position) for position in members.tuples()]
-        cells = [(Linear(None, {place.reference(): Fraction(1)}), place) for place in places]
-        return ~np.isnan(self._look(cells, ctx, call))
-
-    def _look(self, cells: Sequence[tuple[Formula, Context]], ctx: Context, call: Call) -> FloatArray:
-        if self.look is None:
+        if self.occupied is None:
             raise self.error(ctx, call.at, f"{call.function} can't read cells here.")
+        if not len(members):
+            return np.zeros(0, dtype=np.bool_)
+        with self._reading(ctx, call):
+            return self.occupied([ctx.at(position) for position in members.tuples()])
+
+    @contextmanager
+    def _reading(self, ctx: Context, call: Call) -> Iterator[None]:
         if self._looking >= MAX_LOOKS:
             cause = f"{call.function} hangs on the cells that it is to choose, or on too many others."
             raise self.error(ctx, call.at, cause)
         self._looking += 1
         try:
-            return self.look(cells)
+            yield
         finally:
             self._looking -= 1
+
+    def visible(self, members: SetValue) -> SetValue:
+        """The set without what a sub-select leaves out."""
+        chosen = np.ones(len(members), dtype=bool)
+        for place, column in enumerate(members.columns):
+            if column in self.within:
+                numbers = members.rows[:, place]
+                size = self.columns[column].hierarchy.size
+                own = self.within[column][np.minimum(numbers, size - 1)]
+                chosen &= (numbers >= size) | (own >= 0)
+        return members if chosen.all() else SetValue(members.columns, members.rows[chosen])
 
     def limited(self, value: SetValue, at: int, ctx: Context) -> SetValue:
         if len(value) > MAX_TUPLES:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 # The modules of MDX functions register what they define.
 from app.cube import member_functions, set_functions, value_functions
 from app.cube.calculated import Calculations
-from app.cube.cells import closure, look, relations_of, solve
+from app.cube.cells import closure, filled, look, relations_of, solve
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Context, Evaluator
 from app.cube.facts import Facts
 from app.cube.names import Names
 from app.cube.port import Group, Profiles
 from app.cube.profiles import Profiler
+from app.cube.subselect import INSIDE, check_inside, restrict
 from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import Axis, AxisMember, CalculatedMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
@@ -85,7 +86,7 @@ class Server:
     def members(self, set_text: str) -> tuple[AxisMember, ...]:
         ev = self._ev.fork()
         source = Source(set_text)
-        ev.look = partial(look, ev, source=self)
+        ev.occupied, ev.look = partial(filled, ev, source=self), partial(look, ev, source=self)
         members = ev.to_set(parse_expression(set_text), self._base(source))
         if len(members.columns) != 1:
             raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
@@ -102,7 +103,7 @@ class Server:
         self._check_cube(query.cube, source)
         ev = self._ev.fork()
         ev.sees_values = sees_values
-        ev.look = partial(look, ev, source=self)
+        ev.occupied, ev.look = partial(filled, ev, source=self), partial(look, ev, source=self)
         calculations = Calculations(ev, self._cube)
         for definition in query.definitions:
             if isinstance(definition, MemberDefinition):
@@ -113,15 +114,23 @@ class Server:
                 ev.sets[definition.name.parts[0].text.lower()] = (definition.formula, source)
         base = self._base(source)
         ev.base = base
+        parts = restrict(ev, query.cube, base)
         slicer = self._slicer(query, ev, calculations, base)
-        calculated = calculations.finish()
-        ev.base = Context(source, {**base.known, **dict(zip(slicer.columns, slicer.numbers, strict=True))})
+        ev.base = self._at(base, slicer)
         sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
         self._check_axes(query.axes, sets, slicer, source)
+        placed = {*slicer.columns, *(column for members in sets for column in members.columns)}
+        if parts.keys() - placed:
+            rest = {column: part for column, part in parts.items() if column not in placed}
+            slicer = self._off_axes(rest, slicer, calculations, ev, source)
+            ev.base = self._at(base, slicer)
+            ev.forget_sets()
+            sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
+        calculated = calculations.finish()
         coords = self._coordinates(sets, ev.base, query.axes, source)
         solved = solve(ev, coords, self)
-        values = solved.values[solved.requested]
-        kept = self._keep(query.axes, sets, values)
+        check_inside(ev, solved.coords, source, query.cube.at)
+        kept = self._keep(query.axes, sets, solved.filled[solved.requested])
         shape = [len(part) for part in sets][::-1]
         index = np.arange(len(coords), dtype=np.int64).reshape(shape)
         for number, rows in enumerate(kept):
@@ -166,8 +175,8 @@ class Server:
     # Parts of a query
 
     def _check_cube(self, cube: Name | SubSelect, source: Source) -> None:
-        if isinstance(cube, SubSelect):
-            raise UserError(source.mistake(cube.at, "Sub-selects aren't supported.", "Use WHERE."))
+        while isinstance(cube, SubSelect):
+            cube = cube.source
         written = ".".join(part.text for part in cube.parts)
         if written.lower() != self._cube.name.lower():
             cause = f"This is cube {self._cube.name}, but the query is FROM {to_text(cube)}."
@@ -199,15 +208,51 @@ class Server:
         if distinct != int(np.prod([len(part) for part in parts])):
             cause = "The slicer's set isn't every combination of its members."
             raise ev.error(base, query.slicer.at, cause, "Write it as a CrossJoin.")
-        numbers: list[int] = []
-        for column, part in zip(members.columns, parts, strict=True):
-            if len(part) == 1:
-                numbers.append(int(part[0]))
-                continue
-            names = [self._unique_name(ev, column, number) for number in part.tolist()]
-            group = calculations.add_group(column, names, query.source)
-            numbers.append(group.numbers[0])
+        numbers = [
+            self._together(ev, column, part, calculations, query.source)
+            for column, part in zip(members.columns, parts, strict=True)
+        ]
         return TupleValue(members.columns, tuple(numbers))
+
+    def _off_axes(
+        self,
+        parts: dict[int, IntArray],
+        slicer: TupleValue,
+        calculations: Calculations,
+        ev: Evaluator,
+        source: Source,
+    ) -> TupleValue:
+        """The slicer, with what sub-selects leave of the hierarchies that the query doesn't place."""
+        columns, numbers = list(slicer.columns), list(slicer.numbers)
+        for column, part in parts.items():
+            tree = self._names.columns[column].hierarchy
+            if tree.has_all:
+                number = self._together(ev, column, part, calculations, source)
+            else:
+                default = tree.default_member
+                number = default if ev.within[column][default] == INSIDE else int(part[0])
+            columns.append(column)
+            numbers.append(number)
+        return TupleValue(tuple(columns), tuple(numbers))
+
+    def _together(
+        self, ev: Evaluator, column: int, members: IntArray, calculations: Calculations, source: Source
+    ) -> int:
+        """Members of a slicer as one: what stands beneath another one is in already."""
+        tree = self._names.columns[column].hierarchy
+        tops: list[int] = []
+        for number in sorted(members.tolist()):
+            if not tops or number >= tree.size or number > tree.last_descendant[tops[-1]]:
+                tops.append(number)
+        if len(tops) == 1:
+            return tops[0]
+        names = [self._unique_name(ev, column, number) for number in tops]
+        return calculations.add_group(column, names, source).numbers[0]
+
+    @staticmethod
+    def _at(base: Context, slicer: TupleValue) -> Context:
+        known = {**base.known, **dict(zip(slicer.columns, slicer.numbers, strict=True))}
+        return Context(base.source, known)
 
     def _check_axes(
         self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], slicer: TupleValue, source: Source
@@ -242,15 +287,15 @@ class Server:
         return coords
 
     def _keep(
-        self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], values: FloatArray
+        self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], occupied: NDArray[np.bool_]
     ) -> list[NDArray[np.intp]]:
         """Positions of each axis that stay: with NON EMPTY, those of which some cell has facts."""
-        filled = ~np.isnan(values).reshape([len(members) for members in sets][::-1])
+        filled_cells = occupied.reshape([len(members) for members in sets][::-1])
         kept: list[NDArray[np.intp]] = []
         for number, (axis, members) in enumerate(zip(axes, sets, strict=True)):
             here = len(sets) - 1 - number
             others = tuple(place for place in range(len(sets)) if place != here)
-            stays = filled.any(axis=others) if axis.non_empty else np.ones(len(members), dtype=bool)
+            stays = filled_cells.any(axis=others) if axis.non_empty else np.ones(len(members), dtype=bool)
             kept.append(np.flatnonzero(stays))
         return kept
 

@@ -362,6 +362,28 @@ def test_slicer_set_is_aggregated(server: CubeServer) -> None:
     assert answer.values[:2].tolist() == [845, 6]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT [Sex].[Sex].Members ON 0 FROM (SELECT {[Sex].[W]} ON 0 FROM Tax)", [2]),
+        ("SELECT [Sex].Members ON 0 FROM (SELECT {[Place].[Getafe]} ON 0 FROM Tax)", [1, NAN, 1]),
+        ("SELECT Head([Place].[Town].Members) ON 0 FROM (SELECT {[Place].[28]} ON 0 FROM Tax)", [2]),
+        (
+            "SELECT [Sex].Members ON 0 FROM (SELECT {[Place].[Alcalá], [Place].[Badalona]} ON 0 FROM Tax)",
+            [2, 1, 1],
+        ),
+        ("SELECT [Sex].Members ON 0 FROM (SELECT {[Time].[2023]} ON 0 FROM Tax)", [4, 2, 2]),
+        ("SELECT [Sex].Members ON 0 FROM (SELECT [Time].[Year].Members ON 0 FROM Tax)", [3, 1, 2]),
+        ("SELECT FROM (SELECT {[Sex].[W]} * {[Place].[28]} ON 0 FROM Tax WHERE [Time].[2023])", [1]),
+        ("SELECT FROM (SELECT [Place].[28] ON 0 FROM (SELECT [Place].[Town].Members ON 0 FROM Tax))", [3]),
+        ("SELECT FROM Tax WHERE {[Place].[All], [Place].[28]}", [3]),
+    ],
+)
+def test_sub_selects(server: CubeServer, text: str, expected: list[float]) -> None:
+    answer = server.execute(parse(text))
+    assert answer.values[: answer.n_cells].tolist() == pytest.approx(expected, nan_ok=True)
+
+
 def test_axes_and_cell_order(server: CubeServer) -> None:
     answer = server.execute(
         parse(
