@@ -418,6 +418,30 @@ def test_non_empty_drops_positions_without_facts(server: CubeServer) -> None:
     assert (answer.n_cells, answer.axes[0].positions) == (0, ())
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "IIF([Measures].[Income] > {}, 1, NULL)",
+        "IIF([Measures].[Income] > {}, NULL, [Measures].[Income])",
+        "CASE WHEN [Measures].[Income] > {} THEN [Measures].[Income] END",
+        "[Measures].[Income] / IIF([Measures].[Income] > {}, 1, 0)",
+        "[Measures].[People] / ([Measures].[Income] - {})",
+    ],
+)
+@pytest.mark.parametrize(
+    "rows", ["NON EMPTY [Place].[Town].Members", "NonEmpty([Place].[Town].Members, {[Measures].[X]})"]
+)
+def test_emptiness_never_hangs_on_a_value(server: CubeServer, formula: str, rows: str) -> None:
+    """Else the positions that stay would tell which cells are above a bound that the author chose."""
+    shown = set()
+    for bound in (0, 75, 200, 350, 10**9):
+        member = f"WITH MEMBER [Measures].[X] AS {formula.format(bound)}"
+        answer = server.execute(parse(f"{member} SELECT {{[Measures].[X]}} ON 0, {rows} ON 1 FROM Tax"))
+        shown.add(answer.axes[1].positions)
+    assert len(shown) == 1
+    assert len(shown.pop()) >= 2
+
+
 def test_what_members_show(server: CubeServer) -> None:
     (madrid,) = server.members("[Place].[Madrid]")
     assert madrid.unique_name == "[Place].[Province].&[28]"
