@@ -45,7 +45,8 @@ def publication_store(folder: Path) -> Iterator[Store]:
             f"{folder} is no publication: it has no publication.toml. Start one with: celosia init {folder}"
         )
     try:
-        (folder / ".celosia").mkdir(exist_ok=True)
+        # Results on the way to a release hold hidden numbers: for the owner's eyes only.
+        (folder / ".celosia").mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise OperatorError(f"Can't write into {folder}: {error.strerror}.") from error
     store = open_store(store_url(folder))
