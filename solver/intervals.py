@@ -73,7 +73,7 @@ class Intervals:
                         continue
                     self.claims.credit(self._checked(cells, move))
                     touched = ~settled & (side * move >= limit * (1 - 1e-10)) & np.isfinite(limit)
-                    reach[cells[touched]] = limit[touched]
+                    reach[cells[touched]] = side * move[touched]
                     settled |= touched
         except InternalError:
             self.complete = False

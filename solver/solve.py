@@ -21,7 +21,8 @@ from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instan
 from solver.solution import Progress, ProgressCallback, Solution
 
 METHODS = ("auto", "exact", *HEURISTICS)
-_AUTO_WORK = 20.0
+_AUTO_WORK = 15.0
+_KEPT = 0.3
 
 
 def solve(
@@ -89,6 +90,7 @@ class _Run:
         if work_limit is None and time_limit is None and method == "auto":
             work_limit = _AUTO_WORK
         seconds = None if time_limit is None else max(time_limit * 0.95 - 0.05, 0.0)
+        self._work_limit = work_limit
         self._clock = Clock(seconds, work_limit)
         self._trace: list[tuple[float, float, float]] = []
         self._interrupted = False
@@ -129,6 +131,10 @@ class _Run:
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
         problems = reduction.problems
         firsts = [self._first(problem, start) for problem in problems]
+        if self._time_limit is None and self._work_limit is not None:
+            # However long the first patterns took, part of the work is kept for a bound.
+            left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
+            self._clock = Clock(None, left)
         reporter = _Reporter(reduction.base_cost, len(problems), self._note)
         searches = []
         for k, (problem, first) in enumerate(zip(problems, firsts, strict=True)):

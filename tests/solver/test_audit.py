@@ -1,0 +1,144 @@
+"""Intervals against plain linear programs, monotony, proofs that anyone can check; explanations."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from brute import _reach, random_instance
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared import instance_file
+
+from solver import InfeasibleError, InputError, Instance, audit, explain, solve
+
+
+def _some_pattern(instance: Instance, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return instance.always_hidden | (instance.may_hide & (rng.random(instance.n) < 0.6))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**9))
+def test_intervals_equal_plain_programs(seed: int) -> None:
+    instance = random_instance(seed)
+    hidden = _some_pattern(instance, seed)
+    report = audit(instance, hidden)
+    assert report.complete
+    assert (report.cells == np.flatnonzero(hidden)).all()
+    for k, cell in enumerate(report.cells):
+        down, up = (_reach(instance, hidden, int(cell), side) for side in (-1, 1))
+        assert report.lower[k] == pytest.approx(instance.value[cell] - down, abs=1e-6)
+        assert report.upper[k] == pytest.approx(instance.value[cell] + up, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9))
+def test_hiding_more_never_narrows_an_interval(seed: int) -> None:
+    instance = random_instance(seed)
+    hidden = _some_pattern(instance, seed)
+    less, more = audit(instance, hidden), audit(instance, hidden | _some_pattern(instance, seed + 1))
+    at = np.searchsorted(more.cells, less.cells)
+    assert (more.lower[at] <= less.lower + 1e-6).all()
+    assert (more.upper[at] >= less.upper - 1e-6).all()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**9))
+def test_every_exposure_is_proven_by_adding_up_relations(seed: int) -> None:
+    instance = random_instance(seed)
+    hidden = instance.always_hidden
+    report = audit(instance, hidden)
+    known_by = {insider.name: insider.known for insider in instance.insiders}
+    for exposure in report.exposures:
+        reach = []
+        for direction, proof in zip((-1, 1), exposure.certificate, strict=True):
+            d = np.zeros(instance.n)
+            d[exposure.cell] = direction
+            for relation, multiplier in proof.items():
+                part = slice(instance.indptr[relation], instance.indptr[relation + 1])
+                d[instance.indices[part]] -= multiplier * instance.coefs[part]
+            d[~hidden] = 0
+            d[known_by.get(exposure.attacker, [])] = 0
+            d[np.abs(d) < 1e-7] = 0
+            room = np.where(
+                d > 0, instance.upper_bound - instance.value, instance.value - instance.lower_bound
+            )
+            reach.append(float((np.abs(d[d != 0]) * room[d != 0]).sum()))
+        value, (low, high, width) = instance.value[exposure.cell], exposure.required
+        assert reach[0] < value - low - 1e-9 or reach[1] < high - value - 1e-9 or sum(reach) < width - 1e-9
+
+
+def test_a_shortfall_of_a_billionth_part_is_found_and_an_equal_level_is_not() -> None:
+    def instance(level: float) -> Instance:
+        return Instance.from_arrays(
+            [30.0, 10.0, 20.0],
+            [[1, -1, -1]],
+            status=["z", "u", "x"],
+            upper_bound=[np.inf, np.inf, np.inf],
+            lower_bound=[0, 0, 20 - 1.5],
+            upl=[0, level, 0],
+        )
+
+    hidden = np.array([False, True, True])
+    assert audit(instance(1.5), hidden).ok
+    assert not audit(instance(1.5 * (1 + 1e-8)), hidden).ok
+
+
+def test_a_cell_that_must_be_hidden_and_is_not_is_exposed() -> None:
+    instance = Instance.from_arrays([3.0, 1.0, 2.0], [[1, -1, -1]], status=["s", "u", "s"])
+    report = audit(instance, np.zeros(3, dtype=bool))
+    assert [(e.cell, e.interval) for e in report.exposures] == [(1, (1.0, 1.0))]
+
+
+def test_a_pattern_of_another_shape_is_refused() -> None:
+    instance = Instance.from_arrays([3.0, 1.0, 2.0], [[1, -1, -1]], status=["s", "u", "s"])
+    with pytest.raises(InputError, match="shape"):
+        audit(instance, np.zeros(4, dtype=bool))
+
+
+def test_thirteen_digits_and_ten_decimals() -> None:
+    """Hiding nothing else leaves the small cell exactly known; hiding its neighbour frees it."""
+    cells = [
+        {"id": "t", "value": "1234567890123.4500000001", "status": "z"},
+        {"id": "a", "value": "1000000000000.01", "status": "s"},
+        {"id": "b", "value": "234567890000", "status": "s"},
+        {"id": "c", "value": "123.4400000001", "status": "u", "lpl": "12.34", "upl": "12.34"},
+    ]
+    for cell in cells:
+        cell["lb"] = 0
+    case = {"cells": cells, "equations": [{"total": "t", "parts": [[1, "a"], [1, "b"], [1, "c"]], "rhs": 0}]}
+    instance = Instance.from_case(case)
+    assert instance.exact(3) == Fraction("123.4400000001")
+    assert not audit(instance, instance.always_hidden).ok
+    solution = solve(instance, "exact")
+    assert solution.hidden.tolist() == [False, False, True, True]
+
+
+def test_explain_tells_what_showing_a_secondary_would_expose() -> None:
+    instance = Instance.from_jj(instance_file("rta_ex1"))
+    solution = solve(instance, "exact")
+    for cell in np.flatnonzero(solution.hidden & (instance.status == 1)):
+        found = explain(instance, solution.hidden, int(cell))
+        assert found.necessary
+        assert found.exposes
+        assert found.relations
+    shown = int(np.flatnonzero(~solution.hidden)[0])
+    assert not explain(instance, solution.hidden, shown).exposes
+    with pytest.raises(InputError, match="no cell"):
+        explain(instance, solution.hidden, "absent")
+
+
+def test_infeasibility_names_cells_relations_and_what_is_shown() -> None:
+    instance = Instance.from_arrays(
+        [10.0, 4.0, 6.0],
+        [[1, -1, -1]],
+        status=["z", "u", "z"],
+        upl=[0, 1, 0],
+        names=["total", "small", "rest"],
+    )
+    with pytest.raises(InfeasibleError) as caught:
+        solve(instance)
+    (obstacle,) = caught.value.obstacles
+    assert (obstacle.cell, obstacle.shown, obstacle.relations) == ("small", ("total", "rest"), (0,))
