@@ -94,6 +94,10 @@ class Guard:
         except Exception as error:
             if isinstance(error, LeakBlockedError):
                 raise
+            if gate.broken:
+                # The server couldn't pass on what was allowed out: nobody listens any more.
+                log.info("%s: the connection broke off", type(error).__name__)
+                return
             # The text of an exception may quote cells, so only its type and place are told.
             place = error.__traceback__
             while place is not None and place.tb_next is not None:
@@ -111,6 +115,7 @@ class _Gate:
 
     def __init__(self, guard: Guard, path: str, head: bool, send: Send) -> None:
         self.live: str | None = None
+        self.broken = False
         self._guard = guard
         self._path = path
         self._head = head
@@ -143,9 +148,9 @@ class _Gate:
             await self._begin()
         self._ended = not more
         if not self._head:
-            await self._send({"type": "http.response.body", "body": body, "more_body": more})
+            await self._out({"type": "http.response.body", "body": body, "more_body": more})
         elif self._ended:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._out({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _objection(self, sealed: object, body: object) -> str:
         """Why these bytes may not leave, or nothing."""
@@ -162,12 +167,17 @@ class _Gate:
             return "an address of data answered without a stamp"
         return ""
 
+    async def _out(self, message: Message) -> None:
+        self.broken = True
+        await self._send(message)
+        self.broken = False
+
     async def _begin(self) -> None:
         assert self._held is not None
         self._begun = True
         security = _EMBEDDABLE if self._guard._is_embeddable(self._path) else _SECURITY
         headers = [*self._held["headers"], *security]
-        await self._send({"type": "http.response.start", "status": self._held["status"], "headers": headers})
+        await self._out({"type": "http.response.start", "status": self._held["status"], "headers": headers})
 
     async def refuse(self, cause: str) -> None:
         """Answer 500 with nothing of what was to be said; cut the connection if it's too late for that."""
@@ -176,7 +186,7 @@ class _Gate:
         if ended:
             return
         if self._begun:
-            raise LeakBlockedError(cause)
+            raise LeakBlockedError(cause) from None
         media_type, body = self._guard._refusal(self._path)
         headers = [
             (b"content-type", media_type.encode()),
@@ -184,8 +194,8 @@ class _Gate:
             (b"cache-control", b"no-store"),
             *_SECURITY,
         ]
-        await self._send({"type": "http.response.start", "status": 500, "headers": headers})
-        await self._send(
+        await self._out({"type": "http.response.start", "status": 500, "headers": headers})
+        await self._out(
             {"type": "http.response.body", "body": b"" if self._head else body, "more_body": False}
         )
 
