@@ -41,6 +41,8 @@ class Columns:
 def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeDefinition | None:
     """A cube; mistakes are noted. None when it has not even a name."""
     name = reader.text("name", required=True)
+    if name is not None and "/" in name:
+        reader.wrong("A cube's name becomes an address and can't hold a slash.", "Rename it.", "name")
     captions = reader.texts("caption", languages)
     facts, columns = _facts(reader, folder)
     dimensions = tuple(_dimensions(reader, folder, languages, columns))
