@@ -15,18 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.cube import Cube, IntArray, Texts
-from app.domain.masked import Axis, AxisMember, CellStatus, CellStyle, FloatArray, Layout
+from app.domain.masked import Axis, AxisMember, FloatArray
 
 __all__ = [
     "Axis",
     "AxisMember",
     "CalculatedMember",
     "CellSet",
-    "CellStatus",
-    "CellStyle",
     "Dependencies",
     "FloatArray",
-    "Layout",
     "Relations",
 ]
 

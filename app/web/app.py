@@ -175,8 +175,8 @@ class _Front:
         site = self._site(request, language)
         return Reply(harvest.feed(site.contents, language, site.base), harvest.ATOM, headers=_ANYONE)
 
-    async def static(self, name: str) -> Response:
-        return self._assets.reply(name)
+    async def static(self, name: str, v: str = "") -> Response:
+        return self._assets.reply(name, v)
 
     async def catalogue(self, request: Request) -> Response:
         body = await run_sync(lambda: api.catalogue_document(self._contents_of(request)))

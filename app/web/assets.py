@@ -21,32 +21,39 @@ _MEDIA_TYPES = {
 
 @dataclass(frozen=True, eq=False)
 class Assets:
-    """Replies by path below ``/static/``, and the version that addresses carry."""
+    """Replies by path below ``/static/``: for addresses that carry the right version, and for others."""
 
-    replies: Mapping[str, Reply]
+    lasting: Mapping[str, Reply]
+    passing: Mapping[str, Reply]
     versions: Mapping[str, str]
 
     def address(self, name: str) -> str:
         """Address of a file, which changes when its bytes do."""
         return f"/static/{name}?v={self.versions[name]}"
 
-    def reply(self, name: str) -> Reply:
+    def reply(self, name: str, version: str) -> Reply:
         """The file's response; `NotPublishedError` when there is none."""
+        kept = self.lasting if version == self.versions.get(name) else self.passing
         try:
-            return self.replies[name]
+            return kept[name]
         except KeyError:
             raise NotPublishedError(name) from None
 
 
 def load_assets() -> Assets:
-    """Read every file of the folder ``static``."""
+    """Read every file of the folder ``static``; style sheets name the versions of what they load."""
     root = share("static")
-    replies, versions = {}, {}
-    for path in sorted(root.rglob("*")):
-        if not path.is_file() or path.suffix not in _MEDIA_TYPES:
-            continue
+    files = [path for path in root.rglob("*") if path.is_file() and path.suffix in _MEDIA_TYPES]
+    lasting: dict[str, Reply] = {}
+    passing: dict[str, Reply] = {}
+    versions: dict[str, str] = {}
+    for path in sorted(files, key=lambda path: (path.suffix == ".css", path)):
         name = path.relative_to(root).as_posix()
         body = path.read_bytes()
+        if path.suffix == ".css":
+            for loaded, version in versions.items():
+                body = body.replace(f'url("{loaded}")'.encode(), f'url("{loaded}?v={version}")'.encode())
         versions[name] = sha256(body).hexdigest()[:12]
-        replies[name] = Reply(body, _MEDIA_TYPES[path.suffix], cache_control=IMMUTABLE)
-    return Assets(replies, versions)
+        lasting[name] = Reply(body, _MEDIA_TYPES[path.suffix], cache_control=IMMUTABLE)
+        passing[name] = Reply(body, _MEDIA_TYPES[path.suffix])
+    return Assets(lasting, passing, versions)
