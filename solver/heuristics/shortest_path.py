@@ -54,7 +54,6 @@ class _Paths:
         paid = weight[weight > 0]
         self._usual = float(paid.mean()) if len(paid) else 1.0
         self._chosen_at = np.inf
-        self._chosen = np.empty(0, dtype=np.int64)
 
     def run(self) -> None:
         """Every need in order of its level."""
@@ -67,66 +66,66 @@ class _Paths:
         """Send the level around in at most a few paths; nothing is hidden if they don't carry it."""
         needs, network = self._cover.needs, self._network
         cell, level = int(needs.cell[need]), float(needs.level[need])
-        candidates = self._candidates(level)
+        if level < _FALL * self._chosen_at or self._chosen_at == np.inf:
+            self._choose(level)
         up = needs.side[need] > 0
         ends = (network.head[cell], network.tail[cell]) if up else (network.tail[cell], network.head[cell])
         if ends[0] == ends[1]:
             return
-        known = self._cover.problem.known[needs.attacker[need]]
-        candidates = candidates[~np.isin(candidates, known) & (candidates != cell)]
-        flow = np.zeros(len(candidates))
+        closed = np.append(self._cover.problem.known[needs.attacker[need]], cell)
+        closed = self._position[closed]
+        closed = closed[closed >= 0]
+        flow = np.zeros(len(self._cells))
         left = level
         for _ in range(_PATHS):
-            path = self._path(candidates, flow, left, int(ends[0]), int(ends[1]))
-            self._clock.charge(len(candidates))
+            path = self._path(flow, left, closed, int(ends[0]), int(ends[1]))
+            self._clock.charge(len(self._cells) / 10)
             if path is None:
                 return
-            arcs, signs = path
-            hi, lo = network.hi[candidates[arcs]], network.lo[candidates[arcs]]
-            room = np.where(signs > 0, hi - flow[arcs], lo + flow[arcs])
+            at, signs = path
+            hi, lo = network.hi[self._cells[at]], network.lo[self._cells[at]]
+            room = np.where(signs > 0, hi - flow[at], lo + flow[at])
             sent = min(left, float(room.min()))
-            flow[arcs] += signs * sent
+            flow[at] += signs * sent
             left -= sent
             if left <= 1e-12 * level:
                 break
         else:
             return
         used = np.flatnonzero(flow)
-        columns = np.concatenate([[cell], candidates[used]])
+        columns = np.concatenate([[cell], self._cells[used]])
         amounts = np.concatenate([[level if up else -level], flow[used]])
         self._cover.add(columns, amounts)
 
-    def _candidates(self, level: float) -> IntArray:
-        """Hidden cells, and per node the cheapest for the level."""
-        cover = self._cover
-        if level < _FALL * self._chosen_at or self._chosen_at == np.inf:
-            self._chosen_at = level
-            self._chosen = _cheapest(cover.problem.weight, self._network, ~cover.problem.forced, level)
-        return np.union1d(self._chosen, np.flatnonzero(cover.hidden))
+    def _choose(self, level: float) -> None:
+        """Candidates for levels from here: hidden cells, and per node the cheapest; arcs by their ends."""
+        cover, network = self._cover, self._network
+        self._chosen_at = level
+        chosen = _cheapest(cover.problem.weight, network, ~cover.problem.forced, level)
+        self._cells = np.union1d(chosen, np.flatnonzero(cover.hidden))
+        self._position = np.full(cover.problem.n, -1, dtype=np.int64)
+        self._position[self._cells] = np.arange(len(self._cells))
+        tail, head = network.tail[self._cells], network.head[self._cells]
+        tails, heads = np.concatenate([tail, head]), np.concatenate([head, tail])
+        self._order = np.lexsort((heads, tails))
+        self._heads = heads[self._order].astype(np.int32)
+        self._indptr = np.searchsorted(tails[self._order], np.arange(network.nodes + 1)).astype(np.int32)
 
     def _path(
-        self, cells: IntArray, flow: FloatArray, level: float, source: int, sink: int
+        self, flow: FloatArray, level: float, closed: IntArray, source: int, sink: int
     ) -> tuple[IntArray, FloatArray] | None:
-        """Arcs (positions in `cells`) and their directions from source to sink, or None."""
-        network, cover = self._network, self._cover
+        """Positions of the cells on the way from source to sink, and their directions, or None."""
+        network, cover, cells = self._network, self._cover, self._cells
         hidden = cover.hidden[cells] | (flow != 0)
         price = np.where(hidden, 0.0, cover.problem.weight[cells] / self._usual) + _HIDDEN
-        forth, back = network.hi[cells] - flow, network.lo[cells] + flow
-        room = np.concatenate([forth, back])
-        cost = np.tile(price, 2)
-        cost *= level / np.clip(room, level / _WEAK, level)
-        usable = np.flatnonzero(room > 1e-9 * level)
-        tail = np.concatenate([network.tail[cells], network.head[cells]])[usable]
-        head = np.concatenate([network.head[cells], network.tail[cells]])[usable]
-        cost = cost[usable]
-        # Of parallel arcs the cheapest counts.
-        order = np.lexsort((cost, head, tail))
-        tail, head, cost, usable = tail[order], head[order], cost[order], usable[order]
-        first = np.ones(len(tail), dtype=np.bool_)
-        first[1:] = (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])
-        tail, head, cost, usable = tail[first], head[first], cost[first], usable[first]
-        indptr = np.searchsorted(tail, np.arange(network.nodes + 1))
-        graph = sparse.csr_array((cost, head, indptr), shape=(network.nodes, network.nodes))
+        cost = []
+        for room in (network.hi[cells] - flow, network.lo[cells] + flow):
+            one_way = price * (level / np.clip(room, level / _WEAK, level))
+            one_way[room <= 1e-9 * level] = np.inf
+            one_way[closed] = np.inf
+            cost.append(one_way)
+        prices = np.concatenate(cost)[self._order]
+        graph = sparse.csr_array((prices, self._heads, self._indptr), shape=(network.nodes, network.nodes))
         _, before = csgraph.dijkstra(graph, indices=source, return_predecessors=True)
         if before[sink] < 0:
             return None
@@ -134,8 +133,10 @@ class _Paths:
         node = sink
         while node != source:
             previous = int(before[node])
-            part = slice(indptr[previous], indptr[previous + 1])
-            arcs.append(int(usable[part][np.searchsorted(head[part], node)]))
+            begin, end = int(self._indptr[previous]), int(self._indptr[previous + 1])
+            first, last = begin + np.searchsorted(self._heads[begin:end], [node, node + 1])
+            # Of parallel arcs the cheapest counts.
+            arcs.append(int(self._order[first + int(np.argmin(prices[first:last]))]))
             node = previous
         found = np.array(arcs)
         signs = np.where(found < len(cells), 1.0, -1.0)
