@@ -80,8 +80,8 @@ class Intervals:
         mine = np.flatnonzero(np.isin(self._root, cells))
         root, ratio = self._root[mine], self._ratio[mine]
         size = np.abs(ratio)
-        self.up[mine] = size * np.where(ratio > 0, up[root], down[root])
-        self.down[mine] = size * np.where(ratio > 0, down[root], up[root])
+        self.up[mine] = _snapped(size * np.where(ratio > 0, up[root], down[root]), self._hi[mine])
+        self.down[mine] = _snapped(size * np.where(ratio > 0, down[root], up[root]), self._lo[mine])
 
     @property
     def components(self) -> int:
@@ -139,6 +139,11 @@ class Intervals:
         found = program.limit(int(np.searchsorted(part, cell)), direction)
         program.hold(_NOTHING)
         return found
+
+
+def _snapped(reach: FloatArray, room: FloatArray) -> FloatArray:
+    """A reach up to the cell's own bound is the bound itself, without the rounding of the program."""
+    return np.where(reach >= room * (1 - 1e-10), room, reach)
 
 
 class _System:
