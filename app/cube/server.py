@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import BoundedSemaphore
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +56,8 @@ class Server:
         self._profiler = Profiler(cube, facts, cuboids)
         self._names = Names(cube)
         self._shown: dict[tuple[int, int], AxisMember] = {}
+        # More readers than cores would only wait for one another in the midst of their work.
+        self._places = BoundedSemaphore(os.cpu_count() or 1)
         # Wrong formulas of the cube are told at once, not by the first query.
         self._ev = Evaluator(self._names)
         calculations = Calculations(self._ev, cube)
@@ -93,10 +97,12 @@ class Server:
         return tuple(self._show(ev, members.columns[0], row[0]) for row in members.rows.tolist())
 
     def execute(self, query: Query) -> CellSet:
-        return self._answer(query, sees_values=False)
+        with self._places:
+            return self._answer(query, sees_values=False)
 
     def explore(self, query: Query) -> CellSet:
-        return self._answer(query, sees_values=True)
+        with self._places:
+            return self._answer(query, sees_values=True)
 
     def _answer(self, query: Query, sees_values: bool) -> CellSet:
         source = query.source
