@@ -13,7 +13,7 @@ from tests.browser.conftest import ARGUMENTS
 PAGES = {
     "contents": "/en/",
     "folder": "/en/f/territory",
-    "municipalities": "/en/s/territory/municipalities",
+    "municipalities": "/en/s/territory/municipalities?p.province=27",
     "nested-headers": "/en/s/people/region-sex-age",
     "hidden-cells": "/en/s/territory/larger-municipalities",
     "map": "/en/s/territory/map",
@@ -35,6 +35,8 @@ def take(address: str, folder: Path) -> None:
             for name, path in PAGES.items():
                 page.goto(address + path)
                 page.evaluate("document.fonts.ready")
+                if size == "phone" and page.locator(".block").count():
+                    page.evaluate("document.querySelector('.block').scrollIntoView()")
                 page.screenshot(path=folder / f"{name}-{size}.png")
         browser.close()
 
