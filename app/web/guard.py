@@ -1,9 +1,9 @@
 """The last guard: raw ASGI around everything, the only thing that talks to the server.
 
 It knows neither routes nor templates. Bytes leave only inside a seal that this process issued, and on
-an address of data only under the release that is live now (or was asked for by name). Anything else
-turns into a 500 that holds nothing of what the inside said: an unsealed body, a seal of another release,
-a changed body, an exception, a response half finished.
+an address of data only under the release that is live now. Anything else turns into a 500 that holds
+nothing of what the inside said: an unsealed body, a seal of another release, a changed body, an exception,
+a response half finished.
 """
 
 from __future__ import annotations
