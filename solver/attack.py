@@ -10,7 +10,7 @@ program; the reduced costs of the others follow from the row duals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from scipy import sparse
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
-from solver.presolve import Problem
+from solver.presolve import Problem, Targets
 
 # Relative shortfall that still counts as reaching a level (LP feasibility is 1e-7 absolute, and
 # the smallest level is scaled to about 1). The audit decides such ties in exact arithmetic.
@@ -121,7 +121,9 @@ class Region:
             result = self._program.solve()
             if result.status != "optimal":
                 # Standing still is a solution and all room is finite: only rounding can fail.
+                self._program.set_primal_simplex(False)
                 result = self._program.solve(afresh=True)
+                self._program.set_primal_simplex(True)
             self._program.set_costs(target, np.zeros(1))
             if result.status != "optimal":
                 raise InternalError(f"an attacker problem ended {result.status}")
@@ -231,6 +233,17 @@ def check_pattern(
         if stop_at is not None and len(found) >= stop_at:
             break
     return found
+
+
+def without_safe_targets(problem: Problem) -> Problem:
+    """The same problem without the targets that what is always hidden protects already.
+
+    Hiding more never narrows an interval, so they are safe in every pattern.
+    """
+    exposed = np.unique([s.target for s in check_pattern(problem, problem.forced)]).astype(np.int64)
+    old = problem.targets
+    levels = (old.lower[exposed], old.upper[exposed], old.sliding[exposed])
+    return replace(problem, targets=Targets(old.attacker[exposed], old.cell[exposed], *levels))
 
 
 def is_safe(problem: Problem, hidden: BoolArray, only: IntArray | None = None) -> bool:

@@ -18,9 +18,10 @@ from scipy.sparse import csgraph
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
 
-# No circuit of a table's relations amplifies a movement by nearly this much, so more room than
-# this many levels is as good as unlimited, and the arithmetic stays in double precision.
-ROOM = 1e7
+# No circuit of a table's relations amplifies a movement by nearly this much (times the ratio of
+# largest to smallest coefficient), so more room than this many levels is as good as unlimited, and
+# the arithmetic stays in double precision.
+ROOM = 1e4
 _PASSES = 3
 
 
@@ -64,7 +65,7 @@ class Problem:
     forced : bool[n]
         Hidden in every pattern.
     lo, hi : float64[n]
-        Room below and above the true value, ≥ 0, at most :data:`ROOM` levels.
+        Room below and above the true value, ≥ 0, limited to many levels (:data:`ROOM`).
     known
         Per attacker the columns it knows; ``known[0]`` is the outsider's, empty.
     targets
@@ -378,7 +379,8 @@ def _problem(
     top, bottom = levels.max(), levels[levels > 0].min()
     # A power of two keeps the scaling exact.
     scale = float(2.0 ** np.floor(np.log2(max(bottom, top * 1e-6))))
-    room = ROOM * top
+    size = np.abs(rows.data)
+    room = ROOM * top * (float(size.max() / size.min()) if len(size) else 1.0)
     local_known = [position[cells][position[cells] >= 0] for cells in known]
     who = targets.attacker[mine]
     used = np.unique(np.concatenate([[0], who]))

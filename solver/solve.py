@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solver.attack import check_pattern
+from solver.attack import check_pattern, without_safe_targets
 from solver.audit import audit
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.exact import Search
@@ -16,6 +16,7 @@ from solver.explain import obstacles
 from solver.heuristics.auto import first_pattern, improve_pattern
 from solver.heuristics.clock import Clock
 from solver.heuristics.methods import HEURISTICS, protect
+from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
@@ -129,7 +130,7 @@ class _Run:
             raise InfeasibleError(obstacles(self._instance, error.cells)) from None
 
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
-        problems = reduction.problems
+        problems = tuple(without_safe_targets(problem) for problem in reduction.problems)
         firsts = [self._first(problem, start) for problem in problems]
         if self._time_limit is None and self._work_limit is not None:
             # However long the first patterns took, part of the work is kept for a bound.
@@ -164,6 +165,11 @@ class _Run:
 
     def _first(self, problem: Problem, start: BoolArray | None) -> BoolArray:
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
+        if self._method == "exact" and begin is None:
+            everything = np.ones(problem.n, dtype=np.bool_)
+            quick = make_safe(problem, problem.forced, problem.weight, everything, self._clock)
+            if quick is not None:
+                return quick
         try:
             if self._method in HEURISTICS:
                 return protect(problem, self._method, self._clock, self._seed, begin).hidden
