@@ -13,7 +13,7 @@ public.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from app.domain.cube import IntArray
 from app.domain.errors import InternalError
 from app.domain.lattice import Bools, Longs, Space, ranges, unique_rows
 from app.domain.lines import Lines, cover, lines_of
+from app.domain.overlaps import Overlap, tightened
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +95,13 @@ class Closure:
     equations: Equations
 
 
-def close_cells(space: Space, published: IntArray, formulas: Entries | None, occupied: Occupied) -> Closure:
+def close_cells(
+    space: Space,
+    published: IntArray,
+    formulas: Entries | None,
+    occupied: Occupied,
+    overlaps: Sequence[Overlap] = (),
+) -> Closure:
     """Every cell that follows from the published ones, and all relations among them.
 
     Parameters
@@ -107,6 +114,8 @@ def close_cells(space: Space, published: IntArray, formulas: Entries | None, occ
         Relations that are already known, of formulas that can't be told from their members alone.
     occupied
         Which cells have facts.
+    overlaps
+        Hierarchies that divide the same things in ways that cut across each other.
 
     Raises
     ------
@@ -120,7 +129,7 @@ def close_cells(space: Space, published: IntArray, formulas: Entries | None, occ
     found: list[tuple[Longs, Longs, Floats, Floats]] = []
     parts = [] if formulas is None else [formulas]
     while len(fresh):
-        parts.extend(_proposals(space, cells, fresh))
+        parts.extend(_proposals(space, cells, fresh, overlaps))
         if not parts:
             break
         grown, relations = _settle(space, cells, Entries.join(parts, space.columns), occupied)
@@ -130,13 +139,31 @@ def close_cells(space: Space, published: IntArray, formulas: Entries | None, occ
     return Closure(cells, len(published), _equations(found, len(cells)))
 
 
-def _proposals(space: Space, cells: IntArray, fresh: Longs) -> list[Entries]:
+def _proposals(space: Space, cells: IntArray, fresh: Longs, overlaps: Sequence[Overlap]) -> list[Entries]:
     expanded = _expand_terms(space, cells, fresh)
     parts = [] if expanded is None else [expanded]
     usable = _inlines_of(space, cells)
+    if overlaps:
+        parts.append(_aliases(space, cells, fresh[usable[fresh]], overlaps))
     for h in range(len(space.trees)):
         parts.extend(_line_relations(space, cells, usable, fresh, h))
     return parts
+
+
+def _aliases(space: Space, cells: IntArray, rows: Longs, overlaps: Sequence[Overlap]) -> Entries:
+    """Cells that are the same as their tightest names."""
+    tight = tightened(space, overlaps, cells[rows])
+    other = (tight != cells[rows]).any(axis=1)
+    rows, tight = rows[other], tight[other]
+    k = len(rows)
+    return Entries(
+        relation=np.tile(np.arange(k), 2),
+        coords=np.concatenate([cells[rows], tight]),
+        coef=np.repeat([-1.0, 1.0], k),
+        optional=np.zeros(2 * k, dtype=np.bool_),
+        rhs=np.zeros(k),
+        completes=np.zeros(k, dtype=np.bool_),
+    )
 
 
 def _inlines_of(space: Space, cells: IntArray) -> Bools:

@@ -15,7 +15,7 @@ from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
-from app.pipeline.twins import find_twins, recorded
+from app.pipeline.twins import find_overlaps, find_twins, recorded
 
 SAME = 1e-9
 
@@ -86,7 +86,8 @@ class CellTable:
         given, derived, formulas = self._formulas(row, distinct, n_published)
         order = np.concatenate([np.arange(n_published), given])
         measured = _Measured(self.server, self.space, distinct, known)
-        closure = close_cells(self.space, distinct[order], formulas, measured.occupied)
+        overlaps = find_overlaps(self.server, self.cube, self.space, self._twins)
+        closure = close_cells(self.space, distinct[order], formulas, measured.occupied, overlaps)
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
         coords, extras = self._pruned(closure.coords)
