@@ -78,6 +78,10 @@ class Job:
     error: str | None
 
 
+class DamagedResultError(OperatorError):
+    """What is stored of a step isn't what was written; the step can be run again."""
+
+
 def open_store(url: str) -> Store:
     """Open the database at a SQLAlchemy URL and bring its tables up to date.
 
@@ -127,10 +131,12 @@ class Store:
             if cells is None or cells[0] != release_id:
                 columns = t.release_cell.c
                 rows = connection.execute(
-                    sa.select(columns.key, columns.status, columns.value)
+                    sa.select(columns.key, columns.status, columns.value, columns.number)
                     .where(columns.release_id == release_id)
                     .order_by(columns.number)
                 ).all()
+                if any(row[3] != place for place, row in enumerate(rows)):
+                    raise OperatorError(f"Cells of release {release_id} are lost. Make it again.")
                 keys = tuple(row[0] for row in rows)
                 status = np.fromiter((row[1] for row in rows), dtype=np.int8, count=len(rows))
                 values = np.array([row[2] for row in rows], dtype=np.float64)
@@ -233,7 +239,7 @@ class Store:
 
         Raises
         ------
-        OperatorError
+        DamagedResultError
             If what is stored isn't what was written.
         """
         with self._reading() as connection:
@@ -241,7 +247,7 @@ class Store:
         if row is None:
             return None
         if digest_of(row.body) != row.digest:
-            raise OperatorError(f"The stored result of step {name} is damaged. Run that step again.")
+            raise DamagedResultError(f"The stored result of step {name} is damaged. Run that step again.")
         return StepResult(row.name, row.input_digest, row.digest, row.body, row.summary, row.seconds)
 
     def put_step(self, result: StepResult) -> None:
@@ -376,6 +382,8 @@ class Store:
                 yield connection
         except sa.exc.SQLAlchemyError as error:
             raise _operator_error("read", error) from error
+        except json.JSONDecodeError as error:
+            raise OperatorError("The database couldn't be read: a stored text is damaged.") from error
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.cube.port import CubeServer
 from app.db.codec import Codec, digest_of
-from app.db.store import RELEASED_CLASSES, StepResult, Store
+from app.db.store import RELEASED_CLASSES, DamagedResultError, StepResult, Store
 from app.domain import crawled, equation, lattice, primary
 from app.domain.catalogue import Catalogue
 from app.domain.crawled import Crawl
@@ -263,7 +263,7 @@ def _run_steps(context: Context, wanted: Sequence[str]) -> Outcome:
     last = max((STEP_NAMES.index(name) for name in wanted), default=-1)
     for step in STEPS[: last + 1]:
         input_digest = _hash(step.name, before)
-        stored = store.step(step.name)
+        stored = _sound(store, step.name)
         if stored is not None and stored.input_digest == input_digest and _still_holds(store, stored):
             context.keep(step.name, stored.digest, None)
             reused.append(step.name)
@@ -295,6 +295,14 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
         context.keep(step.name, result.digest, value)
     context.progress(StepProgress(step.name, 1, 1, "done"))
     return result.digest
+
+
+def _sound(store: Store, name: str) -> StepResult | None:
+    """The last result of a step; none when it is damaged, so that it is made again."""
+    try:
+        return store.step(name)
+    except DamagedResultError:
+        return None
 
 
 def _still_holds(store: Store, stored: StepResult) -> bool:
