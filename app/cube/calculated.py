@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +14,7 @@ from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, Hierarchy
 from app.domain.errors import UserError
 from app.domain.formula import Linear
+from app.domain.numbers import format_decimals
 from app.domain.publication import CalculatedDefinition
 from app.mdx import Source, parse_expression, quote, to_text
 from app.mdx.tree import Call, Expression, MemberDefinition, Name, Number, Parens, Part, String
@@ -310,15 +310,3 @@ def _disjoint(tree: Hierarchy, terms: Mapping[int, Fraction]) -> dict[int, Fract
         value = pending.pop(above)
         for child in tree.child_lists[above].tolist():
             pending[child] = pending.get(child, Fraction(0)) + value
-
-
-def format_decimals(form: str | None) -> int | None:
-    """Decimals of the value that a format string shows: two more for percentages."""
-    if form is None:
-        return None
-    named = {"PERCENT": 4, "STANDARD": 2, "FIXED": 2, "CURRENCY": 2}
-    if form.upper() in named:
-        return named[form.upper()]
-    first = re.sub(r'"[^"]*"|\\.', "", form.split(";")[0])
-    _, _, fraction = first.partition(".")
-    return len(re.findall(r"[0#]", fraction)) + 2 * first.count("%")

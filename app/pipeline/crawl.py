@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import product
 
@@ -15,6 +14,7 @@ from app.domain.crawled import Address, Crawl
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.masked import AxisMember, CellStyle, Layout
+from app.domain.numbers import format_decimals
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import Publication
 from app.mdx import parse, substitute
@@ -149,7 +149,7 @@ def _style(cube: Cube, measure: int, calculated: list[CalculatedMember]) -> Cell
     for member in sorted(calculated, key=lambda item: -item.column):
         if member.format:
             form = member.format
-            decimals = member.decimals if member.decimals is not None else decimals_of(member.format)
+            decimals = member.decimals if member.decimals is not None else format_decimals(member.format)
         elif member.decimals is not None:
             decimals = member.decimals
             form = "#,##0" + ("." + "0" * decimals if decimals else "")
@@ -162,12 +162,3 @@ def _style(cube: Cube, measure: int, calculated: list[CalculatedMember]) -> Cell
     if decimals is None:
         decimals = DEFAULT_DECIMALS
     return CellStyle(form or "#,##0.00", decimals, unit)
-
-
-def decimals_of(form: str) -> int:
-    """Digits behind the point that a format string prints, two more under a percent sign."""
-    section = form.split(";")[0]
-    if section.lower() == "percent":
-        return 4
-    digits = re.search(r"\.([0#]+)", section)
-    return (len(digits[1]) if digits else 0) + (2 if "%" in section else 0)

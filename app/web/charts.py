@@ -16,8 +16,7 @@ from markupsafe import Markup
 
 from app.domain.errors import InternalError
 from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
-from app.web.language import locale_of
-from app.web.numbers import format_value
+from app.domain.numbers import format_value, locale_of
 from app.web.scales import Scale, scale_over
 from app.web.tables import caption, grid_of
 

@@ -9,11 +9,11 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 
-from babel import Locale
-from babel.core import UnknownLocaleError
 from babel.dates import format_date
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+
+from app.domain.numbers import locale_of
 
 #: Languages that the interface speaks; English is the language of its source.
 INTERFACE = ("en", "es", "ca")
@@ -33,15 +33,6 @@ def translations(language: str) -> gettext.NullTranslations:
     write_mo(binary, catalogue)
     binary.seek(0)
     return gettext.GNUTranslations(binary)
-
-
-@cache
-def locale_of(language: str) -> Locale:
-    """Babel's locale; English for a language that CLDR doesn't know."""
-    try:
-        return Locale.parse(language, sep="-")
-    except (UnknownLocaleError, ValueError):
-        return Locale("en")
 
 
 def language_name(language: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
-from app.web.numbers import format_value
+from app.domain.numbers import format_value
 from app.web.scales import class_limits
 from app.web.tables import caption, grid_of
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from app.domain.catalogue import Catalogue
 from app.domain.cube import text_in
+from app.domain.numbers import plain_number
 from app.domain.publication import MeasureProtection, RuleDefinition
 from app.web.contexts import ProtectedMeasure
 from app.web.language import translations
-from app.web.numbers import plain_number
 
 
 def protected_measures(

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.domain.cube import Texts, text_in
 from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
-from app.web.numbers import format_value
+from app.domain.numbers import format_value
 
 #: Unique name of the hierarchy of measures.
 MEASURES = "[Measures]"

@@ -9,8 +9,8 @@ import pytest
 from babel.messages.extract import extract_from_dir
 
 from app.domain.masked import CellStyle
-from app.web.language import INTERFACE, language_name, locale_of, preferred, translations
-from app.web.numbers import format_value, plain_number
+from app.domain.numbers import format_value, locale_of, plain_number
+from app.web.language import INTERFACE, language_name, preferred, translations
 
 ROOT = Path(__file__).resolve().parents[2]
 

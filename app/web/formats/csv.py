@@ -8,8 +8,8 @@ from io import StringIO
 
 from app.domain.cube import text_in
 from app.domain.masked import CellStatus
+from app.domain.numbers import plain_number
 from app.web.formats.download import Download, members_of_cells
-from app.web.numbers import plain_number
 from app.web.tables import caption
 
 MEDIA_TYPE = "text/csv; charset=utf-8; header=present"

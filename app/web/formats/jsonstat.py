@@ -7,8 +7,8 @@ from typing import Any
 
 from app.domain.cube import text_in
 from app.domain.masked import AxisMember, CellStatus, CellStyle
+from app.domain.numbers import plain_number
 from app.web.formats.download import Download, members_of_cells
-from app.web.numbers import plain_number
 from app.web.tables import MEASURES, caption
 
 MEDIA_TYPE = "application/json"

@@ -18,9 +18,9 @@ from openpyxl.worksheet.worksheet import Worksheet
 from openpyxl.xml.functions import tostring
 
 from app.domain.masked import CellStatus, CellStyle
+from app.domain.numbers import percent_scale
 from app.web.formats.download import Download
 from app.web.language import long_date
-from app.web.numbers import percent_scale
 from app.web.tables import Table, grid_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
