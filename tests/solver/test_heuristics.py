@@ -1,0 +1,161 @@
+"""Every heuristic protects every cell on any linear relations, and hides nothing in vain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solver import InfeasibleError, Insider, Instance, Status, audit, solve
+from solver.generate import generate
+from solver.heuristics.bound import relations_bound
+from solver.heuristics.clock import Clock
+from solver.heuristics.methods import HEURISTICS
+from solver.heuristics.network import find_network
+from solver.presolve import reduce_instance
+
+SHAPES = ("4x4", "5x3", "2.2x4", "3x3x3", "2.2x2.2", "2x2x2x2")
+
+
+def _varied(shape: str, seed: int) -> Instance:
+    """A random table with insiders, hidden and shown cells, sliding levels, and perhaps negative values."""
+    plain = generate("random", shape, primaries=3, seed=seed)
+    generator = np.random.default_rng(seed)
+    status = plain.status.copy()
+    free = np.flatnonzero(status == Status.FREE)
+    drawn = generator.permutation(free)
+    status[drawn[:1]] = Status.SHOWN
+    status[drawn[1:2]] = Status.HIDDEN
+    status[drawn[2:3]] = Status.VIRTUAL
+    upl, spl = plain.upl.copy(), plain.spl.copy()
+    upl[drawn[2]] = 5.0
+    sensitive = np.flatnonzero(plain.status == Status.SENSITIVE)
+    if seed % 5 == 0:
+        spl[sensitive[0]] = 3 * upl[sensitive[0]]
+    insiders = (
+        Insider(
+            "one",
+            known=sensitive[:1],
+            targets=sensitive[1:],
+            lpl=np.zeros(2),
+            upl=np.minimum(plain.upl[sensitive[1:]], 3.0),
+            spl=np.zeros(2),
+        ),
+    )
+    value, lower, upper = plain.value, plain.lower_bound, plain.upper_bound
+    matrix, coefs = plain.matrix, plain.coefs
+    if seed % 3 == 0:
+        # A mirrored table: every value negative.
+        value, lower, upper = -value, -upper, -lower
+        upl, lpl = plain.lpl.copy(), plain.upl.copy()
+    else:
+        lpl = plain.lpl
+    if seed % 2 == 0:
+        # A relation with other coefficients than one: the doubled first relation.
+        coefs = coefs.copy()
+        coefs[matrix.indptr[0] : matrix.indptr[1]] *= 2.0
+    return plain.replace(
+        value=value,
+        lower_bound=lower,
+        upper_bound=upper,
+        status=status,
+        lpl=lpl,
+        upl=upl,
+        spl=spl,
+        coefs=coefs,
+        insiders=insiders,
+        decimals=None,
+    )
+
+
+@pytest.mark.parametrize("method", HEURISTICS)
+@settings(max_examples=15, deadline=None)
+@given(shape=st.sampled_from(SHAPES), seed=st.integers(0, 10_000))
+def test_every_pattern_is_safe_and_no_secondary_is_in_vain(method: str, shape: str, seed: int) -> None:
+    instance = _varied(shape, seed)
+    try:
+        solution = solve(instance, method, work_limit=0.5 if method == "tabu" else None, seed=seed)
+    except InfeasibleError:
+        everything = instance.may_hide
+        assert not audit(instance, everything).ok
+        return
+    assert audit(instance, solution.hidden).ok
+    assert not (solution.hidden & (instance.status == Status.SHOWN)).any()
+    assert solution.hidden[instance.always_hidden].all()
+    # How a sliding level is split between up and down is settled beforehand.
+    if method != "tabu" and not instance.spl.any():
+        for cell in np.flatnonzero(solution.hidden & (instance.status == Status.FREE)):
+            fewer = solution.hidden.copy()
+            fewer[cell] = False
+            assert not audit(instance, fewer).ok or instance.weight[cell] == 0
+
+
+@settings(max_examples=20, deadline=None)
+@given(shape=st.sampled_from(SHAPES), seed=st.integers(0, 10_000))
+def test_heuristics_cost_no_less_than_the_optimum_nor_the_bound(shape: str, seed: int) -> None:
+    instance = generate("random", shape, primaries=3, seed=seed)
+    best = solve(instance, "exact")
+    assert best.status == "optimal"
+    for method in ("lp", "shortest-path", "gauss", "auto"):
+        assert solve(instance, method, work_limit=1.0).cost >= best.cost - 1e-6
+    reduction = reduce_instance(instance)
+    bound = reduction.base_cost + sum(relations_bound(problem, Clock()) for problem in reduction.problems)
+    assert bound <= best.cost + 1e-6
+
+
+@pytest.mark.parametrize("method", ["auto", *HEURISTICS])
+def test_the_same_call_gives_the_same_pattern(method: str) -> None:
+    instance = generate("random", "3.2x5", primaries=6, seed=4)
+    first, second = (solve(instance, method, work_limit=1.0, seed=7) for _ in range(2))
+    assert (first.hidden == second.hidden).all()
+
+
+@pytest.mark.parametrize("method", ["auto", *HEURISTICS])
+def test_a_start_is_never_made_worse(method: str) -> None:
+    instance = generate("random", "6x6", primaries=5, seed=2)
+    best = solve(instance, "exact")
+    again = solve(instance, method, start=best.hidden, work_limit=1.0)
+    assert again.cost == best.cost
+
+
+@pytest.mark.parametrize("method", ["auto", *HEURISTICS])
+def test_what_cannot_be_protected_is_refused_with_the_cell_named(method: str) -> None:
+    plain = generate("random", "3x3", primaries=1, seed=0)
+    status = np.where(plain.status == Status.FREE, Status.SHOWN, plain.status).astype(np.int8)
+    instance = plain.replace(status=status)
+    with pytest.raises(InfeasibleError) as refused:
+        solve(instance, method)
+    assert refused.value.obstacles[0].cell == instance.name(int(instance.protected[0]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "network"),
+    [
+        ("6x5", True),
+        ("3.3x6", True),
+        ("6x3.3", True),
+        ("3.2.2x4", True),
+        ("4x4x4", False),
+        ("3.3x3.3", False),
+    ],
+)
+def test_a_network_is_found_where_there_is_one(shape: str, network: bool) -> None:
+    instance = generate("random", shape, primaries=4, seed=1)
+    problems = reduce_instance(instance).problems
+    assert all((find_network(problem) is not None) == network for problem in problems)
+
+
+def test_a_network_carries_what_the_relations_allow() -> None:
+    instance = generate("random", "3.3x6", primaries=4, seed=3)
+    for problem in reduce_instance(instance).problems:
+        network = find_network(problem)
+        assert network is not None
+        incidence = np.zeros((network.nodes, problem.n))
+        columns = np.arange(problem.n)
+        incidence[network.head, columns] += 1
+        incidence[network.tail, columns] -= 1
+        relations = problem.matrix.toarray()
+        both = np.vstack([relations, incidence[:-1]])
+        rank = np.linalg.matrix_rank
+        assert rank(relations) == rank(incidence[:-1]) == rank(both)
