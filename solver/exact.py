@@ -69,8 +69,8 @@ class Search:
         self.bound, self.nodes = 0.0, 0
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
-        self._separator = Separator(problem)
-        self._charged = 0.0
+        self._separator = Separator(problem, clock)
+        self._charged, self._next_round = 0.0, 1
         self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
         self._up, self._down = _Average(problem.n), _Average(problem.n)
         self._root: LpResult | None = None
@@ -101,7 +101,7 @@ class Search:
 
     def limit_to(self, clock: Clock) -> None:
         """Run on another clock from now on."""
-        self._clock = clock
+        self._clock = self._separator.clock = clock
 
     def accept(self, hidden: BoolArray) -> None:
         """Take over a safe pattern found elsewhere if it is cheaper."""
@@ -281,7 +281,8 @@ class Search:
                 break
         if self._clock.out:
             return [_Node(node.bound, 0, lower, upper, node.depth)]
-        if self.nodes % 20 == 1:
+        if self.nodes >= self._next_round:
+            self._next_round = 20 + 2 * self._next_round
             self._round(x)
             if self._cutoff(node.bound):
                 return []

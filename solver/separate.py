@@ -12,6 +12,7 @@ import numpy as np
 
 from solver.attack import SLACK, Certificates, Reach, Region, capacity
 from solver.cuts import Cut, knapsack_cuts, row_bridgeless
+from solver.heuristics.clock import Clock
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -26,10 +27,12 @@ class Separator:
     ----------
     work
         Deterministic effort so far, in about milliseconds.
+    clock
+        Out of time, the cuts found so far must do.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, clock: Clock) -> None:
+        self._problem, self.clock = problem, clock
         self.work = 0.0
         targets = problem.targets
         levels = np.stack([targets.upper, targets.lower, targets.sliding], axis=1)
@@ -86,7 +89,7 @@ class Separator:
             new = knapsack_cuts(coefs, level, problem.forced, x, least)
             cuts.extend(new)
             self._hope[r] = _MEMORY * self._hope[r] + (1 - _MEMORY) * bool(new)
-            if enough is not None and len(cuts.found) >= enough:
+            if self.clock.out or (enough is not None and len(cuts.found) >= enough):
                 break
         cuts.extend(row_bridgeless(problem, x, least))
         if region is not None:
@@ -127,11 +130,6 @@ class _Collection:
             if cut.key not in self._seen:
                 self._seen.add(cut.key)
                 self.found.append(cut)
-
-
-def interior(problem: Problem, x: FloatArray, share: float) -> FloatArray:
-    """A point a share of the way from x to hiding everything."""
-    return x + share * (1.0 - x)
 
 
 def as_point(problem: Problem, hidden: BoolArray) -> FloatArray:

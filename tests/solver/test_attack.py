@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from solver.attack import check_pattern
 from solver.cuts import knapsack_cuts
+from solver.heuristics.clock import Clock
 from solver.instance import Instance
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.separate import Separator
@@ -63,7 +64,7 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
         safe = [x for x in patterns if not check_pattern(problem, x)]
         points = [np.where(problem.forced, 1.0, rng.random(problem.n) ** 2) for _ in range(4)]
         points += [x.astype(float) for x in patterns]
-        separator = Separator(problem)
+        separator = Separator(problem, Clock())
         # Bridgeless inequalities hold for the cheapest patterns only: leave them out.
         cuts = [c for x in points for c in separator.separate(x, least=1e-6) if (c.coefs >= 0).all()]
         for x in patterns:
