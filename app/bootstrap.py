@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ from app.db.store import Store, open_store
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.progress import ProgressCallback
 from app.domain.publication import Publication
+from app.mdx import parse
 from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_publication
+from app.pipeline.explore import Answer, cube_asked, explore
 from app.pipeline.promises import read_promises
 from app.pipeline.run import STEP_NAMES, Outcome, run
 from app.pipeline.run import export_problems as write_problems
@@ -87,6 +89,20 @@ def check_publication(folder: Path) -> Publication:
     if mistakes or publication is None:
         raise UserError(mistakes)
     return publication
+
+
+def explore_cube(folder: Path, text: str, file: str = "") -> Answer:
+    """The raw answer to a query, for whoever may see the data.
+
+    Raises
+    ------
+    UserError
+        With its place in the query, or what is wrong with the publication.
+    """
+    publication = load_publication(folder)
+    query = parse(text, file)
+    with closing(open_cube(cube_asked(publication, query))) as server:
+        return explore(server, query, publication.languages[0])
 
 
 def read_status(folder: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ import httpx
 import typer
 
 from app import bootstrap
-from app.cli import serving, tell
+from app.cli import answers, serving, tell
 from app.cli.failure import failures_in_words, install_last_word
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
@@ -49,7 +50,16 @@ def celosia(
 Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publication.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")]
 Host = Annotated[str, typer.Option(help="Address to serve on.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY|FILE", help="MDX, or a file that holds it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class AnswerFormat(StrEnum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+
 
 _PUBLISH = "Publish"
 _STEPS = "The steps of run, each alone"
@@ -154,6 +164,23 @@ def status(folder: Folder, as_json: Json = False) -> None:
             typer.echo(json.dumps(figures, indent=2, ensure_ascii=False))
         else:
             tell.status(figures)
+
+
+@app.command(rich_help_panel=_CHECK)
+def mdx(
+    folder: Folder,
+    query: Query,
+    form: Annotated[
+        AnswerFormat, typer.Option("--format", help="How to print the answer.")
+    ] = AnswerFormat.table,
+) -> None:
+    """Answer an MDX query from the raw cube, for the analyst: nothing is hidden."""
+    with failures_in_words():
+        answer = bootstrap.explore_cube(folder, *answers.read_query(query))
+    if form is AnswerFormat.json:
+        typer.echo(json.dumps(answers.as_dict(answer), indent=2, ensure_ascii=False))
+    else:
+        answers.show(answer)
 
 
 @app.command("export-problems", rich_help_panel=_CHECK)

@@ -6,8 +6,10 @@ from fractions import Fraction
 
 from app.cube.evaluate import Context, Evaluator, function
 from app.cube.operators import to_truth
+from app.cube.properties import plain_name, property_of
 from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, add, constant
+from app.mdx import quote
 from app.mdx.tree import Call, Expression
 
 
@@ -161,35 +163,27 @@ def _value(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _text(ev: Evaluator, call: Call, ctx: Context) -> Value:
     (target,) = ev.arguments(call, 1, 1, ctx)
     value = ev.evaluate(ev.given(target, ctx), ctx)
-    name = call.function.upper().replace("UNIQUENAME", "UNIQUE_NAME").replace("MEMBER_", "")
+    name = plain_name(call.function)
     if isinstance(value, LevelValue):
         level = ev.columns[value.column].hierarchy.levels[value.level]
         return level.unique_name if name == "UNIQUE_NAME" else level.name
     if isinstance(value, HierarchyValue) and name in ("NAME", "UNIQUE_NAME"):
         tree = ev.columns[value.column].hierarchy
         return tree.unique_name if name == "UNIQUE_NAME" else tree.name
-    return property_of(ev, ev.to_member(target, ctx), name) or ""
+    return member_property(ev, ev.to_member(target, ctx), f"MEMBER_{name}") or ""
 
 
-def property_of(ev: Evaluator, member: TupleValue, name: str) -> str | None:
-    """A property of a member by its name in capitals, None if there is no such property."""
+def member_property(ev: Evaluator, member: TupleValue, name: str) -> str | None:
+    """A property of a member, None if there is no such property; of no member it is an empty text."""
     tree = ev.columns[member.columns[0]].hierarchy
     number = member.numbers[0]
     if number < 0:
         return ""
     if number >= tree.size:
         calculated = ev.definitions[member.columns[0], number].member
-        return f"{tree.unique_name}.[{calculated.name}]" if name == "UNIQUE_NAME" else calculated.name
-    if name == "UNIQUE_NAME":
-        return tree.unique_names[number]
-    if name == "KEY":
-        return tree.keys[number]
-    if name in ("NAME", "CAPTION"):
-        return next(iter(tree.member_captions.values()))[number]
-    for known, values in tree.properties.items():
-        if known.upper() == name:
-            return values[number]
-    return None
+        unique = plain_name(name) == "UNIQUE_NAME"
+        return f"{tree.unique_name}.{quote(calculated.name)}" if unique else calculated.name
+    return property_of(tree, number, name)
 
 
 @function("PROPERTIES")
@@ -197,7 +191,7 @@ def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, which, _ = ev.arguments(call, 2, 3, ctx)
     member = ev.to_member(target, ctx)
     name = ev.to_text(which, ctx)
-    value = property_of(ev, member, name.upper().replace("MEMBER_", ""))
+    value = member_property(ev, member, name)
     if value is None:
         known = ", ".join(ev.columns[member.columns[0]].hierarchy.properties) or "none"
         raise ev.error(ctx, call.at, f"There is no property {name}; there are: {known}.")

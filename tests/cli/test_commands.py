@@ -14,7 +14,7 @@ import pytest
 
 COMMANDS = (
     "demo", "init", "run", "serve", "crawl", "assess", "build", "suppress", "audit", "release", "check",
-    "status", "export-problems", "attack",
+    "status", "mdx", "export-problems", "attack",
 )  # fmt: skip
 
 

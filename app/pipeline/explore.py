@@ -1,0 +1,88 @@
+"""explore: one query on a raw cube, for the analyst's eyes only."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.cube.port import CubeServer
+from app.cube.properties import axis_properties
+from app.domain.errors import UserError
+from app.domain.masked import Axis, AxisMember, FloatArray
+from app.domain.numbers import format_text
+from app.domain.publication import CubeDefinition, Publication
+from app.mdx.tree import Query, SubSelect
+from app.pipeline.crawl import cell_styles
+from app.pipeline.define_sheet import cube_name
+
+Properties = tuple[tuple[Mapping[str, str | None], ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A raw answer, ready to print.
+
+    Attributes
+    ----------
+    cube, language : str
+    slicer : tuple of AxisMember
+    axes : tuple of Axis
+        Axis 0 varies fastest in the cells' order.
+    properties
+        For each axis, position and member: what DIMENSION PROPERTIES asked for.
+    values : float64[n]
+        nan where the cell is empty.
+    texts : tuple of str
+        The values as their format strings print them.
+    """
+
+    cube: str
+    language: str
+    slicer: tuple[AxisMember, ...]
+    axes: tuple[Axis, ...]
+    properties: tuple[Properties, ...]
+    values: FloatArray
+    texts: tuple[str, ...]
+
+
+def cube_asked(publication: Publication, query: Query) -> CubeDefinition:
+    """The cube of a publication that a query is about.
+
+    Raises
+    ------
+    UserError
+        When there is no such cube.
+    """
+    name = cube_name(query)
+    cubes = {cube.name.lower(): cube for cube in publication.cubes}
+    if name.lower() not in cubes:
+        source = query.cube
+        while isinstance(source, SubSelect):
+            source = source.source
+        near = difflib.get_close_matches(name.lower(), list(cubes), 3, 0.0)
+        hint = f"There is {', '.join(cubes[item].name for item in near)}." if near else ""
+        raise UserError(query.source.mistake(source.at, f"There is no cube {name}.", hint))
+    return cubes[name.lower()]
+
+
+def explore(server: CubeServer, query: Query, language: str) -> Answer:
+    """The raw answer to a query, with values as their format strings print them.
+
+    Raises
+    ------
+    UserError
+        With its position in the query.
+    """
+    cellset = server.explore(query)
+    style, styles = cell_styles(cellset)
+    values = cellset.values[: cellset.n_cells]
+    texts = tuple(
+        format_text(value, styles[number].format, language)
+        for value, number in zip(values.tolist(), style.tolist(), strict=True)
+    )
+    properties = tuple(
+        axis_properties(cellset.cube, asked, axis.positions, query.source)
+        for asked, axis in zip(query.axes, cellset.axes, strict=True)
+    )
+    return Answer(cellset.cube.name, language, cellset.slicer, cellset.axes, properties, values, texts)

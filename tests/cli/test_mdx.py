@@ -1,0 +1,82 @@
+"""The analyst's commands: MDX on the raw cube."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import assert_words, celosia
+
+
+@pytest.fixture(scope="module")
+def firms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mdx") / "firms"
+    assert celosia("init", str(folder)).returncode == 0
+    return folder
+
+
+def test_answer_as_json(firms: Path, tmp_path: Path) -> None:
+    file = tmp_path / "query.mdx"
+    file.write_text(
+        "-- the two largest towns\n"
+        "WITH MEMBER [Measures].[Mean] AS [Measures].[Turnover] / [Measures].[Firms], "
+        "FORMAT_STRING = '#,##0.00'\n"
+        "SELECT {[Measures].[Firms], [Measures].[Mean]} ON COLUMNS,\n"
+        "TopCount([Territory].[Town].Members, 2, [Measures].[Firms]) "
+        "DIMENSION PROPERTIES [Territory].MEMBER_KEY, PARENT_UNIQUE_NAME ON ROWS\n"
+        "FROM Firms WHERE [Activity].[Trade]"
+    )
+    done = celosia("mdx", str(firms), str(file), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    with (firms / "data" / "firms.csv").open(encoding="utf-8") as table:
+        trade = [row for row in csv.DictReader(table) if row["activity"] == "Trade"]
+    towns: dict[str, list[float]] = {}
+    for row in trade:
+        towns.setdefault(row["town"], []).append(float(row["turnover"]))
+    largest = sorted(towns, key=lambda town: -len(towns[town]))[:2]
+    assert [member["unique_name"] for member in answer["slicer"]] == ["[Activity].[Activity].&[Trade]"]
+    rows = answer["axes"][1]
+    assert rows["hierarchies"] == ["[Territory]"]
+    members = [position["members"][0] for position in rows["positions"]]
+    assert [member["caption"] for member in members] == largest
+    assert {member["level"] for member in members} == {"[Territory].[Town]"}
+    assert [member["properties"]["MEMBER_KEY"] for member in members] == largest
+    assert all(member["parent"] for member in members)
+    assert all(member["properties"]["PARENT_UNIQUE_NAME"] == member["parent"] for member in members)
+    means = [sum(towns[town]) / len(towns[town]) for town in largest]
+    expected = [part for town, mean in zip(largest, means, strict=True) for part in (len(towns[town]), mean)]
+    assert [cell["ordinal"] for cell in answer["cells"]] == [0, 1, 2, 3]
+    assert [cell["value"] for cell in answer["cells"]] == pytest.approx(expected)
+    assert [cell["formatted_value"] for cell in answer["cells"]] == [
+        format(value, ",.2f" if place % 2 else ",.0f") for place, value in enumerate(expected)
+    ]
+
+
+def test_answer_as_a_table(firms: Path) -> None:
+    query = (
+        "SELECT {[Measures].[Firms]} ON 0, "
+        "{[Territory].[Region].[North]} * {[Activity].[Activity].Members} ON 1 FROM Firms"
+    )
+    done = celosia("mdx", str(firms), query)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["Firms"]
+    assert [line.split()[:2] for line in lines[1:3]] == [["North", "Building"], ["North", "Farming"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT FROM Firm", "1:13: There is no cube Firm."),
+        ("SELECT [Territory].[Oka] ON 0 FROM Firms", "1:8"),
+        ("SELECT {[Activity].Members} DIMENSION PROPERTIES colour ON 0 FROM Firms", "colour"),
+        ("SELECT FROM", "name of a cube"),
+        ("nowhere.mdx", "no file nowhere.mdx"),
+    ],
+)
+def test_wrong_queries_are_said_with_their_place(firms: Path, query: str, said: str) -> None:
+    assert_words(celosia("mdx", str(firms), query), 2, said)
