@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,9 @@ def migrate(engine: sa.Engine, revision: str = "head") -> None:
                 command.upgrade(config, revision)
     except sa.exc.SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+        file = engine.url.database if engine.dialect.name == "sqlite" else None
+        if file and not os.access(Path(file).parent, os.W_OK):
+            cause = f"{cause}; folder {Path(file).parent} must be writable, even to read"
         raise OperatorError(f"The database can't be opened: {cause}.") from error
     except CommandError as error:
         raise OperatorError(

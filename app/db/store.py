@@ -6,11 +6,11 @@ import fcntl
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -296,7 +296,7 @@ class Store:
         busy = UserError("Another run of this publication is under way. Wait for it, or stop it.")
         if self._engine.dialect.name == "sqlite":
             path = Path(f"{self._engine.url.database}.lock")
-            with path.open("a") as handle:
+            with _opened(path) as handle:
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -304,7 +304,7 @@ class Store:
                 self._mark_lost_jobs()
                 yield
         else:
-            with self._engine.connect() as connection:
+            with self._reading() as connection:
                 if not connection.scalar(sa.text("select pg_try_advisory_lock(:key)"), {"key": LOCK_KEY}):
                     raise busy
                 connection.commit()
@@ -312,7 +312,9 @@ class Store:
                     self._mark_lost_jobs()
                     yield
                 finally:
-                    connection.scalar(sa.text("select pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
+                    # A session that the server lost has given it back already.
+                    with suppress(sa.exc.SQLAlchemyError):
+                        connection.scalar(sa.text("select pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
 
     def start_job(self) -> int:
         """Note that a run begins; returns its number."""
@@ -410,6 +412,13 @@ STATUS_KEYS = (
 )
 
 LOCK_KEY = 0x43454C4F534941
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        return path.open("a")
+    except OSError as error:
+        raise OperatorError(f"File {path} can't be written: {error.strerror}.") from error
 
 
 def _put_step(connection: sa.Connection, result: StepResult) -> None:
