@@ -15,7 +15,7 @@ import typer
 
 from app import bootstrap
 from app.cli import answers, serving, tell
-from app.cli.failure import failures_in_words, install_last_word
+from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
 from app.redteam import Report
@@ -246,9 +246,7 @@ def _serve(folder: Path, host: str, listener: socket.socket) -> None:
     serving.serve(folder, listener)
 
 
-def main() -> None:
-    """Entry point of the ``celosia`` command."""
+def run_command() -> None:
+    """Run the command that the arguments of the process name."""
     # Called as the plain command: Typer's own call would put its traceback in place of our last word.
-    command = typer.main.get_command(app)
-    install_last_word()
-    command(prog_name="celosia")
+    typer.main.get_command(app)(prog_name="celosia")
