@@ -73,12 +73,12 @@ def _choices_of(response: httpx.Response) -> set[str]:
     if not response.headers.get("content-type", "").startswith("text/html"):
         return set()
     found = set()
-    arranged = "sort." in str(response.url) or "pivot." in str(response.url)
+    chosen = bool(response.url.query)
     for form in html.fromstring(response.content).iter("form"):
         if form.xpath("ancestor::details"):
-            # One change at a time, from the table as published.
+            # One change at a time, from the page as it first appears.
             kept = [(i.get("name"), i.get("value")) for i in form.iter("input")]
-            for select in form.iter("select") if not arranged else ():
+            for select in form.iter("select") if not chosen else ():
                 for option in select.iter("option"):
                     query = httpx.QueryParams([*kept, (select.get("name"), option.get("value"))])
                     found.add(form.get("action").partition("#")[0] + "?" + str(query))
