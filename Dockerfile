@@ -14,7 +14,7 @@ FROM python:3.11-slim
 RUN useradd --create-home --uid 10001 celosia && mkdir /publication && chown celosia /publication
 COPY --from=build /opt/celosia /opt/celosia
 ENV PATH=/opt/celosia/bin:$PATH PYTHONUNBUFFERED=1
-USER celosia
+USER 10001
 VOLUME /publication
 EXPOSE 8000
 ENTRYPOINT ["celosia"]
