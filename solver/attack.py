@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.errors import InternalError
+from solver.heuristics.clock import Clock
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
 from solver.presolve import Problem, Targets
@@ -235,13 +236,21 @@ def check_pattern(
     return found
 
 
-def without_safe_targets(problem: Problem) -> Problem:
+def without_safe_targets(problem: Problem, clock: Clock) -> Problem:
     """The same problem without the targets that what is always hidden protects already.
 
-    Hiding more never narrows an interval, so they are safe in every pattern.
+    Hiding more never narrows an interval, so they are safe in every pattern. Out of time, those not
+    looked at yet stay in.
     """
-    exposed = np.unique([s.target for s in check_pattern(problem, problem.forced)]).astype(np.int64)
     old = problem.targets
+    certificates = Certificates(problem)
+    region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced)
+    keep = np.ones(len(old), dtype=np.bool_)
+    for k in np.argsort(old.attacker, kind="stable").tolist():
+        if clock.out:
+            break
+        keep[k] = bool(_check_target(problem, region, certificates, k))
+    exposed = np.flatnonzero(keep)
     levels = (old.lower[exposed], old.upper[exposed], old.sliding[exposed])
     return replace(problem, targets=Targets(old.attacker[exposed], old.cell[exposed], *levels))
 

@@ -130,7 +130,10 @@ class _Run:
             raise InfeasibleError(obstacles(self._instance, error.cells)) from None
 
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
-        problems = tuple(without_safe_targets(problem) for problem in reduction.problems)
+        began = time.perf_counter()
+        part = self._clock.part(0.2)
+        problems = tuple(without_safe_targets(problem, part) for problem in reduction.problems)
+        self._keep_time_for_audit(time.perf_counter() - began)
         firsts = [self._first(problem, start) for problem in problems]
         if self._time_limit is None and self._work_limit is not None:
             # However long the first patterns took, part of the work is kept for a bound.
@@ -179,6 +182,12 @@ class _Run:
             if len(cells):
                 raise InfeasibleError(obstacles(self._instance, cells)) from None
             return np.ones(problem.n, dtype=np.bool_)
+
+    def _keep_time_for_audit(self, seconds: float) -> None:
+        """The audit at the end takes about as long as the first look at all targets, or twice that."""
+        left = self._clock.seconds_left
+        if left is not None:
+            self._clock = Clock(left - min(2 * seconds, 0.3 * left), self._work_limit)
 
     def _verify(self, hidden: BoolArray) -> None:
         if (hidden & (self._instance.status == Status.SHOWN)).any():

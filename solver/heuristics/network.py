@@ -65,6 +65,9 @@ def _without_redundant(matrix: sparse.csr_array) -> IntArray | None:
     m, n = matrix.shape
     keep: BoolArray = np.ones(m, dtype=np.bool_)
     entry_row = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    if (np.bincount(matrix.indices, minlength=n) > 2).sum() > n / 2:
+        # Three dimensions: only the fewer subtotals of a hierarchy can have a row too many.
+        return None
     while True:
         count = np.bincount(matrix.indices[keep[entry_row]], minlength=n)
         crowded = (count > 2)[matrix.indices] & keep[entry_row]
