@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cube.duckdb import open_cube
+from app.cube.explain import Explanation
 from app.db.store import Store, open_store
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.progress import ProgressCallback
@@ -58,6 +59,13 @@ def publication_store(folder: Path) -> Iterator[Store]:
         store.close()
 
 
+def _make_state_folder(state: Path) -> None:
+    """The folder for state, which git leaves alone: it holds true values of hidden cells."""
+    if not state.is_dir():
+        state.mkdir()
+        (state / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
 def run_publication(
     folder: Path, step: str | None = None, progress: ProgressCallback | None = None
 ) -> Outcome:
@@ -103,6 +111,20 @@ def explore_cube(folder: Path, text: str, file: str = "") -> Answer:
     query = parse(text, file)
     with closing(open_cube(cube_asked(publication, query))) as server:
         return explore(server, query, publication.languages[0])
+
+
+def explain_formulas(folder: Path, text: str, file: str = "") -> tuple[Explanation, ...]:
+    """What each calculated member of a query becomes.
+
+    Raises
+    ------
+    UserError
+        With its place in the query, or what is wrong with the publication.
+    """
+    publication = load_publication(folder)
+    query = parse(text, file)
+    with closing(open_cube(cube_asked(publication, query))) as server:
+        return server.explain(query)
 
 
 def read_status(folder: Path) -> dict[str, Any]:

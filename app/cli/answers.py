@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.cube.explain import Case, Explanation
 from app.domain.cube import text_in
 from app.domain.errors import UserError
 from app.domain.masked import AxisMember
@@ -19,6 +20,8 @@ from app.pipeline.explore import Answer
 
 _QUERY = re.compile(r"\s*(?:(?:--|//)[^\n]*\n\s*|/\*.*?\*/\s*)*(?:WITH|SELECT)\b", re.IGNORECASE | re.DOTALL)
 _AXES = ("COLUMNS", "ROWS", "PAGES", "SECTIONS", "CHAPTERS")
+#: Cases of one formula that are told one by one.
+_CASES = 12
 #: Wide enough for any table where there is no terminal.
 _WIDE = 100_000
 
@@ -140,3 +143,36 @@ def _row_labels(answer: Answer) -> list[list[str]]:
 
 def _captions(members: tuple[AxisMember, ...] | list[AxisMember], language: str) -> list[str]:
     return [text_in(member.captions, language) for member in members]
+
+
+def explain(explanations: Sequence[Explanation]) -> None:
+    """Print what each calculated member became."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not explanations:
+        console.print("The query has no calculated members.")
+    for number, explanation in enumerate(explanations):
+        console.print(f"{chr(10) if number else ''}{explanation.member}")
+        for mistake in explanation.refusal:
+            console.print("  refused")
+            console.print("\n".join(f"    {line}" for line in str(mistake).splitlines()))
+        if not explanation.cases and not explanation.refusal:
+            console.print("  decides no cell of this query: another calculated member comes first")
+        for case in explanation.cases[:_CASES]:
+            console.print(_case(case))
+        if len(explanation.cases) > _CASES:
+            console.print(f"  and {len(explanation.cases) - _CASES} more cases")
+
+
+def _case(case: Case) -> str:
+    at = f" at {', '.join(case.when)}" if case.when else ""
+    lines = [
+        f"  {case.kind}{at}, {case.cells:,} cell{'s' if case.cells != 1 else ''}",
+        f"    = {case.formula}",
+    ]
+    if case.resolved:
+        lines.append(f"    = {case.resolved}")
+    if case.inequality:
+        lines.append(f"    printed, it says {case.inequality}")
+    if case.operands:
+        lines.append(f"    hidden whenever one of these is: {', '.join(case.operands)}")
+    return "\n".join(lines)

@@ -183,6 +183,13 @@ def mdx(
         answers.show(answer)
 
 
+@app.command("explain-formula", rich_help_panel=_CHECK)
+def explain_formula(folder: Folder, query: Query) -> None:
+    """Say what each calculated member of an MDX query becomes: an equation, an inequality, or refused."""
+    with failures_in_words():
+        answers.explain(bootstrap.explain_formulas(folder, *answers.read_query(query)))
+
+
 @app.command("export-problems", rich_help_panel=_CHECK)
 def export_problems(
     folder: Folder,

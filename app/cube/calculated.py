@@ -30,7 +30,7 @@ class Calculations:
         self.ev = ev
         self.cube = cube
         self.language = next(iter(cube.captions), "en")
-        self._added: list[tuple[int, int]] = []
+        self.added: list[tuple[int, int]] = []
         self._known_terms: dict[tuple[int, int], dict[int, float] | None] = {}
         self._known_texts: dict[tuple[int, int], str] = {}
 
@@ -142,7 +142,7 @@ class Calculations:
             member, number, formula, source, at, order, precedence
         )
         self.ev.names.calculated[member.column, name] = number
-        self._added.append((member.column, number))
+        self.added.append((member.column, number))
         return number
 
     def finish(self) -> tuple[CalculatedMember, ...]:
@@ -152,7 +152,7 @@ class Calculations:
         formula is over the others' values; so is the one defined later. Aggregates come before all others,
         so that a ratio of a group is the ratio of its sums.
         """
-        for place in self._added:
+        for place in self.added:
             found = self.ev.definitions[place]
             terms = self._terms(found, ())
             member = replace(found.member, terms=None if terms is None else tuple(sorted(terms.items())))

@@ -7,7 +7,7 @@ and the relations are written in terms of cells of the facts and of groups of me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,10 +44,14 @@ Leaf = Linear | Recompute
 
 
 @dataclass(eq=False)
-class _Plan:
-    """One formula for all rows that it treats alike; ``operands`` are row numbers for each leaf."""
+class Plan:
+    """One formula for all rows that it treats alike; ``operands`` are row numbers for each leaf.
+
+    ``known`` are the members, by column, that the formula's shape hangs on.
+    """
 
     definition: Definition
+    known: Mapping[int, int]
     rows: Ints
     formula: Formula
     leaves: list[Leaf]
@@ -71,6 +75,7 @@ class Solved:
     depends: sparse.csr_array
     kind: dict[int, str]
     calculated: NDArray[np.bool_]
+    plans: Sequence[Plan]
 
 
 def solve(ev: Evaluator, coords: IntArray, source: CellSource) -> Solved:
@@ -93,7 +98,7 @@ class _Solver:
             extra[column] += 1
         self.own = [column.hierarchy.size for column in ev.columns]
         self.sizes = [own + more for own, more in zip(self.own, extra, strict=True)]
-        self.plans: list[_Plan] = []
+        self.plans: list[Plan] = []
         by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].precedence)
         rank = {place: number for number, place in enumerate(by_precedence)}
         self.ranks = [
@@ -128,14 +133,14 @@ class _Solver:
         if not self.plans:
             nothing = sparse.csr_array((len(coords), len(coords)))
             filled = ~np.isnan(values)
-            return Solved(coords, values, asked, filled, nothing, np.zeros(0), nothing, {}, calculated)
+            return Solved(coords, values, asked, filled, nothing, np.zeros(0), nothing, {}, calculated, ())
         filled = self._filled(values, calculated, levels)
         linear, constant, depends, kind = self._relations(coords, levels)
-        return Solved(coords, values, asked, filled, linear, constant, depends, kind, calculated)
+        return Solved(coords, values, asked, filled, linear, constant, depends, kind, calculated, self.plans)
 
     # Replacing
 
-    def _plan(self, coords: IntArray, rows: Ints) -> Iterator[_Plan]:
+    def _plan(self, coords: IntArray, rows: Ints) -> Iterator[Plan]:
         """The formula that comes first at each calculated row, evaluated for all rows alike."""
         rank = np.full((len(rows), len(self.own)), -1, dtype=np.int64)
         for column, ranks in enumerate(self.ranks):
@@ -149,7 +154,7 @@ class _Solver:
             definition = self.ev.definitions[column, int(coords[chosen[0], column])]
             yield from self._partial(definition, column, chosen, coords)
 
-    def _partial(self, definition: Definition, column: int, rows: Ints, coords: IntArray) -> Iterator[_Plan]:
+    def _partial(self, definition: Definition, column: int, rows: Ints, coords: IntArray) -> Iterator[Plan]:
         pending: list[tuple[Ints, dict[int, int]]] = [(rows, {column: definition.number})]
         while pending:
             some, known = pending.pop()
@@ -162,9 +167,9 @@ class _Solver:
                     for member in np.unique(members)[::-1].tolist()
                 )
             else:
-                yield _Plan(definition, some, formula, list(leaves_of(formula)), [])
+                yield Plan(definition, known, some, formula, list(leaves_of(formula)), [])
 
-    def _operands(self, plan: _Plan, coords: IntArray) -> Iterator[IntArray]:
+    def _operands(self, plan: Plan, coords: IntArray) -> Iterator[IntArray]:
         """Coordinates that each leaf refers to, row by row."""
         for leaf in plan.leaves:
             if isinstance(leaf, Linear):
@@ -177,7 +182,7 @@ class _Solver:
                     block[:, place, column] = member
             yield block.reshape(-1, block.shape[2])
 
-    def _hand_out(self, plans: list[_Plan], place: Ints) -> None:
+    def _hand_out(self, plans: list[Plan], place: Ints) -> None:
         start = 0
         for plan in plans:
             for leaf in plan.leaves:
@@ -224,7 +229,7 @@ class _Solver:
         return values
 
     def _work_out(
-        self, plan: _Plan, chosen: NDArray[np.intp], values: FloatArray, grain: Ints, coords: IntArray
+        self, plan: Plan, chosen: NDArray[np.intp], values: FloatArray, grain: Ints, coords: IntArray
     ) -> None:
         rows = plan.rows[chosen]
         place = iter(range(len(plan.leaves)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from threading import BoundedSemaphore
 
@@ -16,6 +17,7 @@ from app.cube.calculated import Calculations
 from app.cube.cells import closure, filled, look, relations_of, solve
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Context, Evaluator
+from app.cube.explain import Explanation, explain
 from app.cube.facts import Facts
 from app.cube.names import Names
 from app.cube.port import Group, Profiles
@@ -33,6 +35,18 @@ __all__ = ["MAX_ANSWER", "Server", "member_functions", "set_functions", "value_f
 
 #: Cells on the axes of one answer.
 MAX_ANSWER = 2_000_000
+
+
+@dataclass(eq=False)
+class _Task:
+    """A query on its way: what it defines, then its slicer and the sets of its axes."""
+
+    query: Query
+    ev: Evaluator
+    calculations: Calculations
+    base: Context
+    slicer: TupleValue = field(default_factory=lambda: TupleValue((), ()))
+    sets: list[SetValue] = field(default_factory=list)
 
 
 class Server:
@@ -104,7 +118,36 @@ class Server:
         with self._places:
             return self._answer(query, sees_values=True)
 
-    def _answer(self, query: Query, sees_values: bool) -> CellSet:
+    def explain(self, query: Query) -> tuple[Explanation, ...]:
+        """What each calculated member of a query, and each of the cube's that it uses, becomes.
+
+        What is wrong with the query itself is told of under the name of *the query*.
+
+        Raises
+        ------
+        UserError
+            When the query is about another cube, or defines what can't be defined.
+        """
+        with self._places:
+            task = self._define(query, sees_values=False)
+            base = coords = self._coordinates((), task.base, query.axes, query.source)
+            refusals: list[Mistake] = []
+            try:
+                self._place(task)
+                coords = self._coordinates(task.sets, task.ev.base or task.base, query.axes, query.source)
+            except UserError as error:
+                refusals.extend(error.mistakes)
+            try:
+                task.calculations.finish()
+            except UserError as error:
+                refusals.extend(error.mistakes)
+            found = explain(task.ev, task.calculations.added, coords, base, self)
+            told = {mistake for explanation in found for mistake in explanation.refusal}
+            rest = tuple(mistake for mistake in refusals if mistake not in told)
+            return (*found, Explanation("the query", (), rest)) if rest else found
+
+    def _define(self, query: Query, sees_values: bool) -> _Task:
+        """Take up what a query defines."""
         source = query.source
         self._check_cube(query.cube, source)
         ev = self._ev.fork()
@@ -120,20 +163,31 @@ class Server:
                 ev.sets[definition.name.parts[0].text.lower()] = (definition.formula, source)
         base = self._base(source)
         ev.base = base
+        return _Task(query, ev, calculations, base)
+
+    def _place(self, task: _Task) -> None:
+        """Work out the slicer and the axes."""
+        query, ev, base, source = task.query, task.ev, task.base, task.query.source
         parts = restrict(ev, query.cube, base)
-        slicer = self._slicer(query, ev, calculations, base)
+        slicer = self._slicer(query, ev, task.calculations, base)
         ev.base = self._at(base, slicer)
         sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
         self._check_axes(query.axes, sets, slicer, source)
         placed = {*slicer.columns, *(column for members in sets for column in members.columns)}
         if parts.keys() - placed:
             rest = {column: part for column, part in parts.items() if column not in placed}
-            slicer = self._off_axes(rest, slicer, calculations, ev, source)
+            slicer = self._off_axes(rest, slicer, task.calculations, ev, source)
             ev.base = self._at(base, slicer)
             ev.forget_sets()
             sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
-        calculated = calculations.finish()
-        coords = self._coordinates(sets, ev.base, query.axes, source)
+        task.slicer, task.sets = slicer, sets
+
+    def _answer(self, query: Query, sees_values: bool) -> CellSet:
+        task = self._define(query, sees_values)
+        self._place(task)
+        ev, sets, source = task.ev, task.sets, query.source
+        calculated = task.calculations.finish()
+        coords = self._coordinates(sets, ev.base or task.base, query.axes, source)
         solved = solve(ev, coords, self)
         check_inside(ev, solved.coords, source, query.cube.at)
         kept = self._keep(query.axes, sets, solved.filled[solved.requested])
@@ -156,7 +210,7 @@ class Server:
                 )
                 for part in sets
             ),
-            self._sliced(ev, sets, slicer),
+            self._sliced(ev, sets, task.slicer),
             calculated,
             solved.coords[rows].astype(np.int32),
             len(cells),

@@ -12,8 +12,8 @@ from app.domain.errors import UserError
 from app.domain.masked import Axis, AxisMember, FloatArray
 from app.domain.numbers import format_text
 from app.domain.publication import CubeDefinition, Publication
+from app.domain.styles import cell_styles
 from app.mdx.tree import Query, SubSelect
-from app.pipeline.crawl import cell_styles
 from app.pipeline.define_sheet import cube_name
 
 Properties = tuple[tuple[Mapping[str, str | None], ...], ...]

@@ -14,7 +14,7 @@ import pytest
 
 COMMANDS = (
     "demo", "init", "run", "serve", "crawl", "assess", "build", "suppress", "audit", "release", "check",
-    "status", "mdx", "export-problems", "attack",
+    "status", "mdx", "explain-formula", "export-problems", "attack",
 )  # fmt: skip
 
 

@@ -80,3 +80,16 @@ def test_answer_as_a_table(firms: Path) -> None:
 )
 def test_wrong_queries_are_said_with_their_place(firms: Path, query: str, said: str) -> None:
     assert_words(celosia("mdx", str(firms), query), 2, said)
+
+
+def test_formulas_are_explained(firms: Path) -> None:
+    query = (
+        "WITH MEMBER [Measures].[Twice] AS 2 * [Measures].[Turnover] "
+        "MEMBER [Measures].[Self] AS [Measures].[Self] "
+        "SELECT {[Measures].[Twice], [Measures].[Turnover per firm]} ON 0 FROM Firms"
+    )
+    done = celosia("explain-formula", str(firms), query)
+    assert done.returncode == 0, done.stderr
+    assert "= 2 · [Measures].[Turnover]" in done.stdout
+    assert "(r - 0.05) · [Measures].[Firms] ≤ [Measures].[Turnover]" in done.stdout
+    assert "refers to itself" in done.stdout

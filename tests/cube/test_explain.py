@@ -1,0 +1,135 @@
+"""What explain says that formulas become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.cube.duckdb import open_cube
+from app.cube.explain import Case, Explanation
+from app.cube.server import Server
+from app.mdx import parse
+from tests.cube.office import office
+
+CALCULATED = (
+    ("[Measures]", "Rate", "[Measures].[Tax] / [Measures].[Income]"),
+    ("[Place]", "Big", "Aggregate({[Place].[Alcalá], [Place].[Badalona]})"),
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    opened = open_cube(office(tmp_path_factory.mktemp("office"), CALCULATED))
+    yield opened
+    opened.close()
+
+
+def explained(server: Server, formula: str, more: str = "", axes: str = "{[X]} ON 0") -> Explanation:
+    query = parse(f"WITH {more} MEMBER [Measures].[X] AS {formula} SELECT {axes} FROM Tax")
+    (found,) = (item for item in server.explain(query) if item.member == "[Measures].[X]")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("formula", "equation"),
+    [
+        ("[Income] - 0.5 * [Tax] + 3", "[Measures].[Income] - 0.5 · [Measures].[Tax] + 3"),
+        ("-[Income] / 3", "-1/3 · [Measures].[Income]"),
+        (
+            "Sum({[Sex].[M], [Sex].[W]}, [Income])",
+            "([Measures].[Income], [Sex].[Sex].&[M]) + ([Measures].[Income], [Sex].[Sex].&[W])",
+        ),
+        (
+            "IIF([Sex].CurrentMember IS [Sex].[M], [Tax], ([Income], [Place].[28]))",
+            "([Measures].[Income], [Place].[Province].&[28])",
+        ),
+        ("([Income], [Place].[Big])", "([Measures].[Income], [Place].[Big])"),
+    ],
+)
+def test_linear_formulas_are_equations(server: Server, formula: str, equation: str) -> None:
+    (case,) = explained(server, formula).cases
+    assert (case.kind, case.formula, case.inequality) == ("linear", equation, "")
+
+
+def test_nested_members_are_resolved(server: Server) -> None:
+    more = "MEMBER [Measures].[Net] AS [Income] - [Tax]"
+    (case,) = explained(server, "2 * [Net] + [Tax]", more).cases
+    assert case.formula == "2 · [Measures].[Net] + [Measures].[Tax]"
+    assert case.resolved == "2 · [Measures].[Income] - [Measures].[Tax]"
+
+
+def test_what_hangs_on_the_current_member_has_its_cases(server: Server) -> None:
+    axes = "{[X]} ON 0, {[Time].[2022].[02] : [Time].[2023].[02]} ON 1"
+    found = explained(server, "[Income] - ([Income], [Time].PrevMember)", axes=axes)
+    assert [(case.when, case.cells) for case in found.cases] == [
+        (("[Time].[Month].&[2022]&[02]",), 1),
+        (("[Time].[Month].&[2023]&[01]",), 1),
+        (("[Time].[Month].&[2023]&[02]",), 1),
+    ]
+    assert (
+        found.cases[0].formula == "[Measures].[Income] - ([Measures].[Income], [Time].[Month].&[2022]&[01])"
+    )
+
+
+RATIO = "(r - 0.05) · [Measures].[Income] ≤ 100 · [Measures].[Tax] ≤ (r + 0.05) · [Measures].[Income]"
+
+
+@pytest.mark.parametrize(
+    ("formula", "form", "kind", "inequality"),
+    [
+        ("100 * [Tax] / [Income]", "0.0", "ratio", RATIO),
+        ("[Tax] / [Income] * 100", "0.0", "ratio", RATIO),
+        (
+            "[Tax] / [Income] - 1",
+            "0%",
+            "ratio",
+            "(r + 0.995) · [Measures].[Income] ≤ [Measures].[Tax] ≤ (r + 1.005) · [Measures].[Income]",
+        ),
+        (
+            "Avg({[Sex].[M], [Sex].[W]}, [Tax])",
+            "0",
+            "average",
+            "(r - 0.5) · n ≤ ([Measures].[Tax], [Sex].[Sex].&[M]) + ([Measures].[Tax], [Sex].[Sex].&[W])"
+            " ≤ (r + 0.5) · n",
+        ),
+        ("[Tax] * [Income]", "0", "product", ""),
+        ("[Rate] + [Rate]", "0", "ratio", ""),
+        ("IIF([Tax] > 3, [Income], 0)", "0", "if", ""),
+    ],
+)
+def test_ratios_are_the_inequality_of_their_rounding(
+    server: Server, formula: str, form: str, kind: str, inequality: str
+) -> None:
+    (case,) = explained(server, f"{formula}, FORMAT_STRING = '{form}'").cases
+    assert case.kind == kind
+    assert case.inequality.split("  [")[0] == inequality
+    assert any("[Measures].[Tax]" in operand for operand in case.operands)
+
+
+def test_members_of_hierarchies_and_of_the_cube(server: Server) -> None:
+    found = server.explain(
+        parse(
+            "WITH MEMBER [Place].[Rest] AS [Place].[All] - [Place].[Big] "
+            "SELECT {[Income], [Rate]} ON 0, {[Place].[Rest]} ON 1 FROM Tax"
+        )
+    )
+    by_name = {item.member: item.cases for item in found}
+    assert set(by_name) == {"[Place].[Rest]", "[Measures].[Rate]", "[Place].[Big]"}
+    assert by_name["[Place].[Rest]"][0].resolved == "[Place].[Town].&[28002]"
+    (group,) = by_name["[Place].[Big]"]
+    assert group.formula == "[Place].[Town].&[28001] + [Place].[Town].&[08001]"
+
+
+def test_refusals_say_where_and_why(server: Server) -> None:
+    text = (
+        "WITH MEMBER [Measures].[Bad] AS [Bad] + 1 MEMBER [Measures].[Good] AS [Tax] * 2 "
+        "MEMBER [Measures].[Odd] AS [Place].Members "
+        "SELECT TopCount([Place].Members, 2, [Tax]) ON 0 FROM Tax"
+    )
+    found = {item.member: item for item in server.explain(parse(text))}
+    assert "refers to itself" in found["[Measures].[Bad]"].refusal[0].cause
+    assert "Expected a value" in found["[Measures].[Odd]"].refusal[0].cause
+    assert found["[Measures].[Odd]"].refusal[0].column == text.index("Members SELECT") + 1
+    assert found["[Measures].[Good]"].cases == (Case((), 1, "linear", "2 · [Measures].[Tax]"),)
+    assert "confidential" in found["the query"].refusal[0].cause
