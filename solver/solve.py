@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from solver.attack import check_pattern, without_safe_targets
-from solver.audit import audit
+from solver.audit import Exposure, audit
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.exact import Search
 from solver.explain import obstacles
@@ -24,6 +25,7 @@ from solver.solution import Progress, ProgressCallback, Solution
 METHODS = ("auto", "exact", *HEURISTICS)
 _AUTO_WORK = 15.0
 _KEPT = 0.3
+_STRICTER, _RAISES = 1e-5, 3
 
 
 def solve(
@@ -86,6 +88,7 @@ class _Run:
     ) -> None:
         self._began = time.perf_counter()
         self._instance, self._method = instance, method
+        self._raised: list[IntArray] = []
         self._time_limit, self._threads, self._seed = time_limit, threads, seed
         self._progress = progress
         if work_limit is None and time_limit is None and method == "auto":
@@ -105,9 +108,11 @@ class _Run:
         reduction = self._reduce()
         searches = self._search(reduction, start)
         hidden = reduction.expand([search.incumbent for search in searches])
-        self._verify(hidden)
         cost = self._instance.cost(hidden)
         bound = min(reduction.base_cost + sum(search.bound for search in searches), cost)
+        exposures = self._verify(hidden)
+        if exposures:
+            return self._stricter(exposures, start, bound)
         closed = all(search.closed for search in searches)
         if closed:
             bound = cost
@@ -189,13 +194,41 @@ class _Run:
         if left is not None:
             self._clock = Clock(left - min(2 * seconds, 0.3 * left), self._work_limit)
 
-    def _verify(self, hidden: BoolArray) -> None:
+    def _verify(self, hidden: BoolArray) -> tuple[Exposure, ...]:
         if (hidden & (self._instance.status == Status.SHOWN)).any():
             raise InternalError("a pattern hides a cell that must be shown")
         report = audit(self._instance, hidden, threads=self._threads)
-        if not report.ok:
-            names = ", ".join(exposure.name for exposure in report.exposures[:10])
-            raise InternalError(f"the audit refuses the pattern found; exposed: {names or 'unknown'}")
+        if not report.complete:
+            raise InternalError("the audit of the pattern found could not be finished")
+        return report.exposures
+
+    def _stricter(self, exposures: tuple[Exposure, ...], start: BoolArray | None, bound: float) -> Solution:
+        """Solve again with the levels that exact arithmetic finds missed, by less than the search can
+        tell, a little higher. The bound of the levels as given still holds.
+
+        Raises
+        ------
+        InternalError
+            A level is missed by more than rounding.
+        """
+        instance = self._instance
+        cells = np.array([exposure.cell for exposure in exposures])
+        raised = {key: getattr(instance, key).copy() for key in ("lpl", "upl", "spl")}
+        for levels in raised.values():
+            levels[cells] *= 1 + _STRICTER
+        insiders = tuple(
+            replace(insider, **{key: getattr(insider, key) * (1 + _STRICTER) for key in raised})
+            for insider in instance.insiders
+        )
+        if len(self._raised) >= _RAISES:
+            names = ", ".join(exposure.name for exposure in exposures[:10])
+            raise InternalError(f"the audit refuses the pattern found; exposed: {names}")
+        self._raised.append(cells)
+        self._instance = instance.replace(**raised, insiders=insiders).clipped()
+        found = self.solution(start)
+        bound = min(bound, found.cost)
+        gap = (found.cost - bound) / found.cost if found.cost > 0 else 0.0
+        return replace(found, lower_bound=bound, gap=gap, status="optimal" if gap == 0 else "feasible")
 
     def _note(self, phase: str, lower: float, upper: float) -> None:
         seconds = time.perf_counter() - self._began

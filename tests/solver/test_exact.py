@@ -121,6 +121,20 @@ def test_levels_beyond_the_bounds_are_refused_with_the_cell_or_clipped() -> None
     assert solve(clipped).status == "optimal"
 
 
+def test_a_level_missed_by_less_than_a_millionth_is_still_kept() -> None:
+    """The search cannot tell 1.4999995 from 1.5; the audit can, and the pattern must satisfy it."""
+    instance = Instance.from_arrays(
+        [60.0, 10.0, 20.0, 30.0],
+        [[1, -1, -1, -1]],
+        status=["z", "u", "x", "s"],
+        lower_bound=[0, 0, 20 - 1.4999995, 0],
+        upl=[0, 1.5, 0, 0],
+    )
+    solution = solve(instance, "exact")
+    assert solution.hidden.tolist() == [False, True, True, True]
+    assert audit(instance, solution.hidden).ok
+
+
 def test_an_insider_who_knows_what_moves_with_the_target_is_told_apart() -> None:
     """The target equals the known cell but for cells shown: nothing can protect it from that insider."""
     instance = Instance.from_arrays(

@@ -1,0 +1,72 @@
+"""The command line on real files: solve, audit, explain, convert, and what it answers to mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shared import instance_file
+
+from solver.__main__ import main
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict]:
+    code = main([str(argument) for argument in (*arguments, "--json")])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_solve_audit_explain_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    problem, pattern = instance_file("rta_ex1"), tmp_path / "pattern.txt"
+    code, solved = _run(capsys, "solve", problem, "--method", "exact", "--output", pattern)
+    assert code == 0
+    assert {"status", "cost", "lower_bound", "gap", "secondaries", "exposures", "method", "seconds"} <= set(
+        solved
+    )
+    assert (solved["status"], solved["cost"], solved["lower_bound"], solved["gap"]) == (
+        "optimal",
+        5333,
+        5333,
+        0,
+    )
+    code, audited = _run(capsys, "audit", problem, "--pattern", pattern)
+    assert code == 0
+    assert audited["ok"]
+    assert {cell["cell"] for cell in audited["cells"]} == set(pattern.read_text().split())
+    code, exposed = _run(capsys, "audit", problem)
+    assert code == 1
+    assert exposed["exposures"]
+    code, explained = _run(
+        capsys, "explain", problem, "--pattern", pattern, "--cell", solved["secondaries"][0]
+    )
+    assert code == 0
+    assert explained["necessary"]
+    assert explained["relations"]
+    assert main(["convert", str(problem), str(tmp_path / "copy.json")]) == 0
+    capsys.readouterr()
+    assert _run(capsys, "solve", tmp_path / "copy.json")[1]["cost"] == 5333
+
+
+def test_levels_out_of_reach_are_clipped_on_demand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = tmp_path / "reach.jj"
+    problem.write_text(
+        "0\n3\n0 10 10 s 0 99 0 0 0\n1 4 4 u 0 99 5 2 0\n2 6 6 s 0 99 0 0 0\n1\n0 3 : 0 (-1) 1 (1) 2 (1)\n"
+    )
+    code, refused = _run(capsys, "solve", problem)
+    assert (code, refused["status"], refused["obstacles"][0]["cell"]) == (3, "infeasible", "1")
+    code, clipped = _run(capsys, "solve", problem, "--clip-levels")
+    assert (code, clipped["status"], clipped["clipped"]) == (0, "optimal", ["1"])
+
+
+def test_mistakes_are_told_with_their_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = tmp_path / "bad.jj"
+    problem.write_text("0\n1\n0 ten 1 u 0 20 0 0 0\n0\n")
+    code, answer = _run(capsys, "solve", problem)
+    assert code == 2
+    assert "bad.jj:3" in answer["error"]
+    (tmp_path / "pattern").write_text("7\n99\n")
+    code, answer = _run(capsys, "audit", instance_file("rta_ex1"), "--pattern", tmp_path / "pattern")
+    assert code == 2
+    assert "99" in answer["error"]
