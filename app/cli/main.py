@@ -249,8 +249,7 @@ def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) 
 
 
 def _serve(folder: Path, host: str, listener: socket.socket) -> None:
-    tell.address(host, listener.getsockname()[1])
-    serving.serve(folder, listener)
+    serving.serve(folder, listener, lambda: tell.address(host, listener.getsockname()[1]))
 
 
 def run_command() -> None:

@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,9 +52,10 @@ def reserve(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(folder: Path, listener: socket.socket) -> None:
-    """Serve a publication's live release until interrupted."""
+def serve(folder: Path, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Serve a publication's live release until interrupted; ``ready`` is called before the first request."""
     with publication_store(folder) as store:
+        ready()
         site = create_app(store, public_url=os.environ.get(ADDRESS_VARIABLE))
         _server(site).run(sockets=[listener])
 
