@@ -48,8 +48,7 @@ def publication_store(folder: Path) -> Iterator[Store]:
             f"{folder} is no publication: it has no publication.toml. Start one with: celosia init {folder}"
         )
     try:
-        # Results on the way to a release hold hidden numbers: for the owner's eyes only.
-        (folder / ".celosia").mkdir(mode=0o700, exist_ok=True)
+        _make_state_folder(folder / ".celosia")
     except OSError as error:
         raise OperatorError(f"Can't write into {folder}: {error.strerror}.") from error
     store = open_store(store_url(folder))
@@ -60,9 +59,9 @@ def publication_store(folder: Path) -> Iterator[Store]:
 
 
 def _make_state_folder(state: Path) -> None:
-    """The folder for state, which git leaves alone: it holds true values of hidden cells."""
+    """The folder for state: it holds hidden numbers, so it is for its owner's eyes only and no part of git."""
     if not state.is_dir():
-        state.mkdir()
+        state.mkdir(mode=0o700)
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
