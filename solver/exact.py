@@ -103,6 +103,10 @@ class Search:
         """Run on another clock from now on."""
         self._clock = self._separator.clock = clock
 
+    def prove(self, bound: float) -> None:
+        """Take over a lower bound found elsewhere."""
+        self._prove(bound)
+
     def accept(self, hidden: BoolArray) -> None:
         """Take over a safe pattern found elsewhere if it is cheaper."""
         self._accept(hidden)

@@ -15,6 +15,7 @@ from solver.errors import InfeasibleError, InputError, InternalError, Unreachabl
 from solver.exact import Search
 from solver.explain import obstacles
 from solver.heuristics.auto import first_pattern, improve_pattern
+from solver.heuristics.bound import relations_bound
 from solver.heuristics.clock import Clock
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.incumbent import make_safe
@@ -156,6 +157,8 @@ class _Run:
                     search.run()
                 elif self._method == "auto":
                     self._search_and_improve(search)
+                else:
+                    search.prove(relations_bound(search.problem, self._clock))
             except KeyboardInterrupt:
                 self._interrupted = True
                 break
