@@ -57,7 +57,8 @@ class Calculations:
             definition.decimals,
             definition.unit or None,
         )
-        self._add(member, formula, source, 0, None)
+        order = None if definition.solve_order is None else Fraction(definition.solve_order)
+        self._add(member, formula, source, 0, order)
 
     def add_query(self, definition: MemberDefinition, source: Source) -> None:
         """A member of WITH MEMBER.

@@ -164,6 +164,7 @@ class Evaluator:
     def fork(self) -> Evaluator:
         """An evaluator that knows the same calculated members and may learn more."""
         forked = Evaluator(self.names.fork(), self.definitions)
+        forked.sets = dict(self.sets)
         forked.occupied, forked.look, forked.sees_values = self.occupied, self.look, self.sees_values
         return forked
 

@@ -76,6 +76,10 @@ class Server:
         self._ev = Evaluator(self._names)
         calculations = Calculations(self._ev, cube)
         mistakes: list[Mistake] = []
+        for named in definition.named_sets:
+            source = Source(named.formula, named.at.file, named.at.line)
+            expression = parse_expression(named.formula, named.at.file, named.at.line)
+            self._ev.sets[named.name.lower()] = (expression, source)
         for calculated in definition.calculated:
             try:
                 calculations.add_cube(calculated)
@@ -84,6 +88,27 @@ class Server:
         if mistakes:
             raise UserError(mistakes)
         calculations.finish()
+        self._try_sets()
+
+    def _try_sets(self) -> None:
+        """Make each named set of the cube once, as the analyst may."""
+        ev = self._ready()
+        ev.sees_values = True
+        mistakes: list[Mistake] = []
+        for expression, source in self._ev.sets.values():
+            try:
+                ev.to_set(expression, self._base(source))
+            except UserError as error:
+                mistakes.extend(error.mistakes)
+        if mistakes:
+            raise UserError(mistakes)
+
+    def _ready(self) -> Evaluator:
+        """An evaluator for one question."""
+        ev = self._ev.fork()
+        ev.base = self._base(Source(""))
+        ev.occupied, ev.look = partial(filled, ev, source=self), partial(look, ev, source=self)
+        return ev
 
     # CubeServer
 
@@ -102,9 +127,7 @@ class Server:
         return self._profiler.measure(np.asarray(coords, dtype=np.int32), groups, top)
 
     def members(self, set_text: str) -> tuple[AxisMember, ...]:
-        ev = self._ev.fork()
-        source = Source(set_text)
-        ev.occupied, ev.look = partial(filled, ev, source=self), partial(look, ev, source=self)
+        ev, source = self._ready(), Source(set_text)
         members = ev.to_set(parse_expression(set_text), self._base(source))
         if len(members.columns) != 1:
             raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
@@ -150,9 +173,8 @@ class Server:
         """Take up what a query defines."""
         source = query.source
         self._check_cube(query.cube, source)
-        ev = self._ev.fork()
+        ev = self._ready()
         ev.sees_values = sees_values
-        ev.occupied, ev.look = partial(filled, ev, source=self), partial(look, ev, source=self)
         calculations = Calculations(ev, self._cube)
         for definition in query.definitions:
             if isinstance(definition, MemberDefinition):

@@ -130,7 +130,10 @@ class MeasureDefinition:
 
 @dataclass(frozen=True)
 class CalculatedDefinition:
-    """A calculated member that the cube offers to every query; ``hierarchy`` e.g. ``[Measures]``."""
+    """A calculated member that the cube offers to every query; ``hierarchy`` e.g. ``[Measures]``.
+
+    Where several meet in a cell, the one of the highest ``solve_order`` is worked out over the others.
+    """
 
     hierarchy: str
     name: str
@@ -139,6 +142,16 @@ class CalculatedDefinition:
     format: str | None
     decimals: int | None
     unit: Texts
+    at: Position
+    solve_order: int | None = None
+
+
+@dataclass(frozen=True)
+class NamedSetDefinition:
+    """A set that the cube offers to every query by its name; ``at`` is where its formula starts."""
+
+    name: str
+    formula: str
     at: Position
 
 
@@ -169,6 +182,7 @@ class CubeDefinition:
     measures: tuple[MeasureDefinition, ...]
     calculated: tuple[CalculatedDefinition, ...]
     at: Position
+    named_sets: tuple[NamedSetDefinition, ...] = ()
 
 
 @dataclass(frozen=True)

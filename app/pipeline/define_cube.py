@@ -17,6 +17,8 @@ from app.domain.publication import (
     HierarchyDefinition,
     LevelDefinition,
     MeasureDefinition,
+    NamedSetDefinition,
+    Position,
 )
 from app.mdx import parse_expression
 from app.pipeline.sources import columns_of
@@ -50,11 +52,19 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     if not dimensions and "dimension" in reader.values:
         reader.wrong("The cube has no dimension.", "Add one as [[dimension]].")
     calculated = tuple(_calculated(reader, languages))
+    named_sets = tuple(_named_sets(reader))
     reader.done()
     if name is None:
         return None
     return CubeDefinition(
-        name, captions or {languages[0]: name}, facts, dimensions, measures, calculated, reader.at("name")
+        name,
+        captions or {languages[0]: name},
+        facts,
+        dimensions,
+        measures,
+        calculated,
+        reader.at("name"),
+        named_sets,
     )
 
 
@@ -209,17 +219,36 @@ def _calculated(reader: Reader, languages: tuple[str, ...]) -> Iterator[Calculat
         on = table.text("on") or "[Measures]"
         name = table.text("name", required=True) or ""
         captions = table.texts("caption", languages) or {languages[0]: name}
-        formula = table.text("formula", required=True) or ""
-        at = table.text_at("formula")
-        if formula:
-            try:
-                parse_expression(formula, at.file, at.line)
-            except UserError as error:
-                table.mistakes.found.extend(error.mistakes)
+        formula, at = _formula(table)
+        order = table.integer("solve-order", 0) if "solve-order" in table.values else None
         form, unit = table.text("format"), table.texts("unit", languages)
         decimals = _decimals(table)
         table.done()
-        yield CalculatedDefinition(on, name, captions, formula, form, decimals, unit, at)
+        yield CalculatedDefinition(on, name, captions, formula, form, decimals, unit, at, order)
+
+
+def _named_sets(reader: Reader) -> Iterator[NamedSetDefinition]:
+    seen: set[str] = set()
+    for table in reader.tables("named-set"):
+        name = table.text("name", required=True) or ""
+        if name.lower() in seen:
+            table.wrong(f"Named set {name} is defined twice.", "Give each its own name.", "name")
+        seen.add(name.lower())
+        formula, at = _formula(table)
+        table.done()
+        yield NamedSetDefinition(name, formula, at)
+
+
+def _formula(table: Reader) -> tuple[str, Position]:
+    """MDX under the key ``formula``, once it has been parsed, and where it starts."""
+    formula = table.text("formula", required=True) or ""
+    at = table.text_at("formula")
+    if formula:
+        try:
+            parse_expression(formula, at.file, at.line)
+        except UserError as error:
+            table.mistakes.found.extend(error.mistakes)
+    return formula, at
 
 
 def _decimals(table: Reader) -> int | None:
