@@ -12,6 +12,7 @@ from lxml.html import HtmlElement
 from app.domain.progress import ProgressCallback, StepProgress
 from app.redteam.algebra import Meaning
 from app.redteam.bounds import Intervals, interval_of_cells
+from app.redteam.exports import READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
 from app.redteam.pages import (
     PageLeak,
@@ -117,7 +118,7 @@ class _Reading:
             meaning = self._meaning(query, structure)
             listed: Document | None = None
             for kind, address in query.downloads.items():
-                if kind == "xlsx":
+                if kind == "xlsx" or kind in READERS:
                     continue
                 document = self._document(kind, address)
                 if document is None:
@@ -125,8 +126,8 @@ class _Reading:
                 self._learn(query, meaning, document)
                 if kind == "csv":
                     listed = document
-            if listed is not None and "xlsx" in query.downloads:
-                self._workbook(query, meaning, query.downloads["xlsx"], listed)
+            if listed is not None:
+                self._copies(query, meaning, listed)
             if tree is None or listed is None:
                 continue
             block = block_of(tree, query.identity, query.position)
@@ -176,15 +177,24 @@ class _Reading:
         self.notes.append(f"{address}: a format that isn't read")
         return None
 
-    def _workbook(self, query: Query, meaning: Meaning, address: str, listed: Document) -> None:
-        content = self._site.content(address)
-        if content is None:
-            return
-        try:
-            for leak in workbook_leaks(content, listed.rows):
-                self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
-        except UnreadableError as error:
-            self.notes.append(f"{address}: {error}")
+    def _copies(self, query: Query, meaning: Meaning, listed: Document) -> None:
+        """The downloads whose cells stand in the order of the tidy CSV."""
+        for kind, address in query.downloads.items():
+            if kind != "xlsx" and kind not in READERS:
+                continue
+            content = self._site.content(address)
+            if content is None:
+                continue
+            try:
+                leaks = (
+                    workbook_leaks(content, listed.rows)
+                    if kind == "xlsx"
+                    else export_leaks(kind, content, listed.rows)
+                )
+                for leak in leaks:
+                    self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
+            except UnreadableError as error:
+                self.notes.append(f"{address}: {error}")
 
     def _learn(self, query: Query, meaning: Meaning, document: Document) -> None:
         structure = self.cubes[query.cube].structure

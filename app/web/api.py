@@ -10,7 +10,7 @@ from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy
 from app.domain.publication import QueryDefinition
 from app.web.contents import Contents, FolderEntry, SheetEntry
-from app.web.pages import FORMATS
+from app.web.formats.registry import FORMATS
 
 MEDIA_TYPE = "application/json"
 
@@ -125,7 +125,7 @@ def _query(contents: Contents, entry: SheetEntry, query: QueryDefinition) -> dic
         "show": query.view,
         "cube": contents.catalogue.cube_of[entry.sheet.id, query.id],
         "mdx": query.mdx.strip(),
-        "downloads": {extension: _pages(contents, f"{path}.{extension}") for extension, _ in FORMATS},
+        "downloads": {form.extension: _pages(contents, f"{path}.{form.extension}") for form in FORMATS},
     }
 
 

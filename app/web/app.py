@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from functools import partial
 from urllib.parse import parse_qsl
 
@@ -22,8 +21,7 @@ from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
 from app.web.contents import Choice, Contents, SheetEntry
 from app.web.contexts import Page
-from app.web.formats import csv, jsonstat, xlsx
-from app.web.formats.download import Download
+from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import RELEASE, Guard
 from app.web.language import INTERFACE, preferred
 from app.web.openapi import openapi_document
@@ -35,11 +33,6 @@ from app.web.search import SearchIndex
 
 HTML = "text/html; charset=utf-8"
 
-_WRITERS: dict[str, tuple[str, Callable[[Download], bytes]]] = {
-    "csv": (csv.MEDIA_TYPE, csv.write),
-    "xlsx": (xlsx.MEDIA_TYPE, xlsx.write),
-    "json": (jsonstat.MEDIA_TYPE, jsonstat.write),
-}
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _ANYONE = (("access-control-allow-origin", "*"),)
 
@@ -278,15 +271,15 @@ class _Front:
         fields: dict[str, str],
         caching: str,
     ) -> Response:
-        if extension not in _WRITERS:
+        form = BY_EXTENSION.get(extension)
+        if form is None:
             raise RefusalError(404)
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
-        media_type, write = _WRITERS[extension]
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
         return Reply(
-            write(site.download(entry, query, choices, served.masked)),
-            media_type,
+            form.write(site.download(entry, query, choices, served.masked)),
+            form.media_type,
             (served.stamp,),
             cache_control=caching,
             headers=(("content-disposition", f'attachment; filename="{safe}.{extension}"'), *_ANYONE),

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 from app.domain.cube import Texts, text_in
 from app.web.contents import Contents, SheetEntry
+from app.web.formats.registry import FORMATS, Format
 
 ATOM = "application/atom+xml; charset=utf-8"
 SITEMAP = "application/xml; charset=utf-8"
@@ -17,13 +18,8 @@ TURTLE = "text/turtle; charset=utf-8"
 JSON_LD = "application/ld+json"
 
 _LANGUAGES = "http://publications.europa.eu/resource/authority/language/"
+_FILE_TYPES = "http://publications.europa.eu/resource/authority/file-type/"
 _THREE_LETTERS = {"en": "ENG", "es": "SPA", "ca": "CAT"}
-#: What each download is called by IANA and by the EU's vocabulary of file types.
-_FORMATS = {
-    "csv": ("text/csv", "CSV"),
-    "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "XLSX"),
-    "json": ("application/json", "JSON"),
-}
 _PREFIXES = {
     "dcat": "http://www.w3.org/ns/dcat#",
     "dct": "http://purl.org/dc/terms/",
@@ -106,8 +102,8 @@ def dataset_document(contents: Contents, entry: SheetEntry, language: str, base:
             "url": f"{base}/{language}/",
         },
         "distribution": [
-            {"@type": "DataDownload", "encodingFormat": media_type, "contentUrl": address}
-            for media_type, _, address in _downloads(entry, language, base)
+            {"@type": "DataDownload", "encodingFormat": form.kind, "contentUrl": address}
+            for form, address in _downloads(entry, language, base)
         ],
     }
     return _in_script(document)
@@ -168,29 +164,27 @@ def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]
                 "dct:issued": moment,
                 "dct:language": spoken,
                 "dcat:landingPage": {"id": page},
-                "dcat:distribution": [{"id": f"{address}#distribution"} for _, _, address in downloads],
+                "dcat:distribution": [{"id": f"{address}#distribution"} for _, address in downloads],
             },
         )
-        for media_type, kind, address in downloads:
+        for form, address in downloads:
             yield (
                 f"{address}#distribution",
                 {
                     "type": "dcat:Distribution",
                     "dcat:accessURL": {"id": page},
                     "dcat:downloadURL": {"id": address},
-                    "dcat:mediaType": {"id": f"https://www.iana.org/assignments/media-types/{media_type}"},
-                    "dct:format": {
-                        "id": f"http://publications.europa.eu/resource/authority/file-type/{kind}"
-                    },
+                    "dcat:mediaType": {"id": f"https://www.iana.org/assignments/media-types/{form.kind}"},
+                    "dct:format": [{"id": _FILE_TYPES + form.file_type}] if form.file_type else [],
                 },
             )
 
 
-def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[str, str, str]]:
+def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[Format, str]]:
     for query in entry.sheet.queries:
         path = f"{base}/{language}/s/{quote(entry.sheet.id)}/{quote(query.id)}"
-        for extension, (media_type, kind) in _FORMATS.items():
-            yield media_type, kind, f"{path}.{extension}"
+        for form in FORMATS:
+            yield form, f"{path}.{form.extension}"
 
 
 def _paths(contents: Contents) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from app.web.contents import Contents
+from app.web.formats.registry import FORMATS
 
 _JSON = {"application/json": {"schema": {"type": "object"}}}
 _PROBLEM = {
@@ -22,25 +23,24 @@ _PROBLEM = {
     }
 }
 _HTML = {"text/html": {"schema": {"type": "string"}}}
-_XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_TABLE = {
-    "text/csv": {"schema": {"type": "string"}},
-    _XLSX: {"schema": {"type": "string", "format": "binary"}},
-    "application/json": {
-        "schema": {
-            "type": "object",
-            "required": ["version", "class", "id", "size", "dimension", "value", "status"],
-            "properties": {
-                "version": {"const": "2.0"},
-                "class": {"const": "dataset"},
-                "id": {"type": "array", "items": {"type": "string"}},
-                "size": {"type": "array", "items": {"type": "integer"}},
-                "dimension": {"type": "object"},
-                "status": {"type": "object", "additionalProperties": {"enum": ["C", "M"]}},
-            },
-        }
+_BINARY = {"type": "string", "format": "binary"}
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    "xlsx": _BINARY,
+    "parquet": _BINARY,
+    "json": {
+        "type": "object",
+        "required": ["version", "class", "id", "size", "dimension", "value", "status"],
+        "properties": {
+            "version": {"const": "2.0"},
+            "class": {"const": "dataset"},
+            "id": {"type": "array", "items": {"type": "string"}},
+            "size": {"type": "array", "items": {"type": "integer"}},
+            "dimension": {"type": "object"},
+            "status": {"type": "object", "additionalProperties": {"enum": ["C", "M"]}},
+        },
     },
 }
+_TABLE = {form.kind: {"schema": _SCHEMAS.get(form.extension, {"type": "string"})} for form in FORMATS}
 
 
 def openapi_document(contents: Contents, base: str) -> bytes:
@@ -55,7 +55,8 @@ def openapi_document(contents: Contents, base: str) -> bytes:
             "title": next(iter(catalogue.title.values()), "Celosia"),
             "version": catalogue.release_id,
             "description": "Every figure is exact or hidden. A hidden one is null with status C in "
-            "JSON-stat, empty with OBS_STATUS Q and CONF_STATUS C in CSV, the text [c] in XLSX.",
+            "JSON-stat, empty with OBS_STATUS Q and CONF_STATUS C in CSV, the text [c] in XLSX, null beside "
+            "the same statuses in Parquet.",
         },
         "servers": [{"url": base}],
         "paths": {
@@ -75,7 +76,7 @@ def openapi_document(contents: Contents, base: str) -> bytes:
                     _in_path("language", list(catalogue.languages)),
                     _in_path("sheet", sheets, "A path, with its slashes as they are"),
                     _in_path("query", queries),
-                    _in_path("format", ["csv", "xlsx", "json"]),
+                    _in_path("format", [form.extension for form in FORMATS]),
                     {
                         "name": "release",
                         "in": "query",

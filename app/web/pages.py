@@ -36,15 +36,13 @@ from app.web.contexts import (
     SheetPage,
 )
 from app.web.formats.download import Download
+from app.web.formats.registry import FORMATS
 from app.web.language import INTERFACE, language_name, long_date, translations
 from app.web.protection import protected_measures
 from app.web.refusals import sentence
 from app.web.render import markdown
 from app.web.search import Hit, SearchIndex
 from app.web.tables import caption, lay_out
-
-#: Downloads that every query has: extension and what it is called.
-FORMATS = (("csv", "CSV"), ("xlsx", "Excel"), ("json", "JSON-stat"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +130,7 @@ class Site:
             state = address_query(choices)
             path = f"/{self.language}/s/{quote(entry.sheet.id)}/{quote(entry.sheet.queries[0].id)}"
             tables = tuple(
-                example(f"{path}.{extension}{f'?{state}' if state else ''}") for extension, _ in FORMATS
+                example(f"{path}.{form.extension}{f'?{state}' if state else ''}") for form in FORMATS
             )
         cubes = tuple(
             example(f"/api/v1/structure/{quote(name)}.json") for name in self.contents.catalogue.cubes
@@ -320,7 +318,7 @@ class Site:
             if query.view == "chart"
             else None,
             maps=maps.draw_maps(masked, query.options, cube, self.language) if query.view == "map" else (),
-            downloads=tuple(Link(name, f"{base}.{extension}{suffix}") for extension, name in FORMATS),
+            downloads=tuple(Link(form.name, f"{base}.{form.extension}{suffix}") for form in FORMATS),
             elsewhere=self._elsewhere(entry, query, title, suffix),
             arranger=arranger(
                 query.id, masked, wanted, captions, (*choice_fields(choices), *others), self.language

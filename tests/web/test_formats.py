@@ -6,9 +6,11 @@ import json
 from io import BytesIO, StringIO
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from lxml import html
 from openpyxl import load_workbook
+from pyarrow import parquet as pq
 from pyjstat import pyjstat
 from starlette.types import ASGIApp
 
@@ -100,6 +102,32 @@ def test_json_stat_says_what_the_csv_says(site: ASGIApp, sheet: str, query: str,
         else:
             assert pd.isna(value)
             assert status == {"Q": "C", "M": "M"}[expected.OBS_STATUS]
+
+
+@pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)
+def test_parquet_says_what_the_csv_says(site: ASGIApp, sheet: str, query: str, state: str) -> None:
+    response = ask(site, f"/en/s/{sheet}/{query}.parquet?{state}")
+    table = pq.read_table(BytesIO(response.content))
+    frame = csv_frame(site, "en", sheet, query, state)
+    assert table.column_names == list(frame.columns)
+    assert table.schema.metadata[b"release"] == b"r1"
+    figures = table.column("OBS_VALUE")
+    assert figures.type == pa.float64()
+    others = [name for name in table.column_names if name != "OBS_VALUE"]
+    assert table.select(others).to_pylist() == frame[others].to_dict("records")
+    for figure, row in zip(figures.to_pylist(), frame.itertuples(), strict=True):
+        assert figure == (float(row.OBS_VALUE) if row.OBS_STATUS == "A" else None)
+
+
+def test_columns_of_one_name_are_told_apart() -> None:
+    office = Office()
+    for hierarchy, text in zip(office.cube.hierarchies, ("Where", "Where", "UNIT"), strict=True):
+        hierarchy.captions["en"] = text  # type: ignore[index]
+    site = create_app(MemoryStore(office))
+    names = pq.read_schema(BytesIO(ask(site, "/en/s/time/years/table.parquet").content)).names
+    assert len(names) == len(set(names))
+    assert {"Where [Geography]", "Where [Sex]", "UNIT [Year]", "UNIT"} < set(names)
+    assert list(csv_frame(site, "en", "time/years", "table", "").columns) == names
 
 
 @pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
 from io import BytesIO
 from zipfile import ZipFile
 
 import pytest
+from pyarrow import parquet as pq
 
 from app.web.app import create_app
 from tests.web.office import MemoryStore
@@ -18,11 +20,17 @@ def spellings(value: float) -> set[str]:
     whole = int(value)
     cents = f"{value:.2f}"
     forms = {str(whole), f"{whole:,}", f"{whole:,}".replace(",", "."), cents, cents.replace(".", ",")}
-    return forms | {f"{whole:,}".replace(",", " "), f"{whole:x}", f"{value:e}"[:8]}
+    binary = {struct.pack(f"{order}d", value).decode("latin-1") for order in "<>"}
+    return forms | binary | {f"{whole:,}".replace(",", " "), f"{whole:x}", f"{value:e}"[:8]}
 
 
 def opened(content: bytes) -> str:
     """What an answer holds, archives unpacked."""
+    if content.startswith(b"PAR1"):
+        file = pq.ParquetFile(BytesIO(content))
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        kept = [group.column(number).to_dict() for group in groups for number in range(group.num_columns)]
+        return f"{file.read().to_pylist()} {file.schema_arrow.metadata} {kept} {content.decode('latin-1')}"
     if not content.startswith(b"PK"):
         return content.decode("latin-1")
     with ZipFile(BytesIO(content)) as archive:

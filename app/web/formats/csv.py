@@ -14,6 +14,10 @@ from app.web.tables import caption
 
 MEDIA_TYPE = "text/csv; charset=utf-8; header=present"
 
+#: Name of the column of the figures.
+VALUE = "OBS_VALUE"
+_CLOSING = (VALUE, "OBS_STATUS", "CONF_STATUS", "UNIT")
+
 #: OBS_STATUS and CONF_STATUS of SDMX for each status of a cell.
 SDMX_STATUS = {
     int(CellStatus.SHOWN): ("A", "F"),
@@ -23,11 +27,17 @@ SDMX_STATUS = {
 
 
 def header(download: Download) -> list[str]:
-    """Column names: unique name and caption of each hierarchy, then the observation's."""
+    """Column names: unique name and caption of each hierarchy, then the observation's.
+
+    A caption that is another column's name as well is told apart by the hierarchy's.
+    """
+    hierarchies = download.hierarchies()
+    captions = [download.hierarchy_caption(hierarchy).strip("[]") for hierarchy in hierarchies]
     columns = []
-    for hierarchy in download.hierarchies():
-        columns += [hierarchy, download.hierarchy_caption(hierarchy).strip("[]")]
-    return [*columns, "OBS_VALUE", "OBS_STATUS", "CONF_STATUS", "UNIT"]
+    for hierarchy, text in zip(hierarchies, captions, strict=True):
+        clear = captions.count(text) == 1 and text not in (*hierarchies, *_CLOSING)
+        columns += [hierarchy, text if clear else f"{text} {hierarchy}"]
+    return [*columns, *_CLOSING]
 
 
 def rows(download: Download) -> Iterator[list[str]]:

@@ -1,0 +1,46 @@
+"""The formats that a query can be had in: the one list that pages, catalogues and addresses go by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.web.formats import csv, jsonstat, parquet, xlsx
+from app.web.formats.download import Download
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of download.
+
+    Attributes
+    ----------
+    extension : str
+        How its addresses end.
+    name : str
+        What readers call it.
+    media_type : str
+    file_type : str
+        Its name in the EU's vocabulary of file types, empty where that has none.
+    write : callable
+    """
+
+    extension: str
+    name: str
+    media_type: str
+    file_type: str
+    write: Callable[[Download], bytes]
+
+    @property
+    def kind(self) -> str:
+        """The media type without its parameters."""
+        return self.media_type.partition(";")[0]
+
+
+FORMATS = (
+    Format("csv", "CSV", csv.MEDIA_TYPE, "CSV", csv.write),
+    Format("xlsx", "Excel", xlsx.MEDIA_TYPE, "XLSX", xlsx.write),
+    Format("json", "JSON-stat", jsonstat.MEDIA_TYPE, "JSON", jsonstat.write),
+    Format("parquet", "Parquet", parquet.MEDIA_TYPE, "PARQUET", parquet.write),
+)
+BY_EXTENSION = {form.extension: form for form in FORMATS}
