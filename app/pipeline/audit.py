@@ -13,7 +13,7 @@ from app.domain.lattice import Bools
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problems
-from app.pipeline.suppress import Suppression, derived_hidden
+from app.pipeline.suppress import Suppression, derived_hidden, learned_by_insiders
 from solver import AuditReport, audit
 from solver.errors import SolverError
 
@@ -65,14 +65,20 @@ def audit_release(
             progress(StepProgress("audit", number, len(problems.problems), "attacking"))
         cells = crawl.cubes[problem.cube]
         hidden = problem.pattern(suppression.hidden[problem.cube], cells.n_given)
+        instance = suppression.instances.get(number, problem.instance)
         try:
-            report = audit(suppression.instances.get(number, problem.instance), hidden)
+            report = audit(instance, hidden)
         except SolverError as error:
             raise InternalError("the audit couldn't be finished") from error
         reports.append(report)
         breaches.extend(
             Breach(cells.cube.name, exposure.name, exposure.attacker, "computed from what is shown")
             for exposure in report.exposures
+        )
+        breaches.extend(
+            Breach(cells.cube.name, instance.name(cell), "a sole contributor", "computed from its own cells")
+            for told in learned_by_insiders(problem, instance, hidden).values()
+            for cell in told.tolist()
         )
     covered = [np.zeros(len(cells), dtype=np.bool_) for cells in crawl.cubes]
     for problem in problems.problems:

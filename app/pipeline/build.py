@@ -19,7 +19,7 @@ from app.domain.errors import InternalError, UserError
 from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
-from app.pipeline.insiders import find_insiders
+from app.pipeline.insiders import Levels, find_insiders
 from solver import InputError, Instance, Status
 
 Floats = NDArray[np.float64]
@@ -33,12 +33,14 @@ class Problem:
 
     ``rows`` (int64[k]) are the instance's first k cells in the table of cube ``cube``; those behind them are
     slacks of bounds, which nobody sees. ``rank`` is how many protecting measures stand above its measures:
-    problems of lower rank are solved first.
+    problems of lower rank are solved first. ``holder`` (int64[k]) is the sole contributor of each row, -1
+    where there is none or none is feared.
     """
 
     cube: int
     rank: int
     rows: Longs
+    holder: Longs
     instance: Instance
 
     def __post_init__(self) -> None:
@@ -112,11 +114,9 @@ def _problems_of(
     for places, relations in _components(matrix, free, np.maximum(np.maximum(lpl, upl), spl) > 0):
         part = matrix[relations][:, places]
         rows = places[places < n]
-        insiders = (
-            find_insiders(cells, rows, part[:, : len(rows)], verdicts.holder, value, least, lpl, upl, spl)
-            if confidentiality.insiders
-            else ()
-        )
+        holder = verdicts.holder[rows] if confidentiality.insiders else np.full(len(rows), -1, dtype=np.int64)
+        levels = Levels(value[rows], least[rows], lpl[rows], upl[rows], spl[rows])
+        insiders = find_insiders(cells, rows, part[:, : len(rows)], holder, levels)
         try:
             instance = Instance(
                 value=value[places],
@@ -137,7 +137,7 @@ def _problems_of(
             )
         except InputError as error:
             raise InternalError(f"a problem of cube {cells.cube.name} is malformed: {error.cause}") from error
-        yield Problem(number, int(rank[rows].max()), rows, instance)
+        yield Problem(number, int(rank[rows].max()), rows, holder, instance)
 
 
 def _check_equations(cells: CubeCells, equations: Equations, value: Floats) -> None:

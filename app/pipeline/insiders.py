@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from app.domain.crawled import CubeCells
 from app.domain.lattice import Bools, Longs
@@ -12,61 +16,142 @@ from solver import Insider
 
 Floats = NDArray[np.float64]
 
+#: Cells of one contributor that are told apart, and random directions beyond them.
+MOST_KNOWN = 200
+SPARE = 6
+#: Movements this small are none.
+STILL = 1e-6
+REPEATED = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Of the cells of a component (float64[k] each): value, the least it can be whatever is hidden, and
+    protection levels."""
+
+    value: Floats
+    least: Floats
+    lpl: Floats
+    upl: Floats
+    spl: Floats
+
+    @property
+    def protected(self) -> Bools:
+        """bool[k]: cells with a level."""
+        return np.maximum(np.maximum(self.lpl, self.upl), self.spl) > 0
+
 
 def find_insiders(
     cells: CubeCells,
     rows: Longs,
     relations: sparse.csr_array,
     holder: Longs,
-    value: Floats,
-    least: Floats,
-    lpl: Floats,
-    upl: Floats,
-    spl: Floats,
+    levels: Levels,
+    learned: Mapping[int, Longs] | None = None,
 ) -> tuple[Insider, ...]:
     """One insider for each contributor that is alone in a cell of the component.
 
-    It knows all such cells; its targets are the protected cells that share a relation with one of them.
+    It knows all such cells; its targets are the protected cells that share a relation with one of them, and
+    those that it would work out along several relations under some pattern.
     A target that contains known cells can't look smaller to it than these are, so its lower level stops
     there.
 
     Parameters
     ----------
     rows : int64[k]
-        The component's cells; ``relations`` is over them, the other arrays are over the whole table.
+        The component's cells in the table; ``relations``, ``holder`` and ``levels`` are over them.
+    holder : int64[k]
+        Sole contributor of each cell, -1 where there is none.
+    learned
+        Further targets by contributor, as of `learn`.
     """
-    alone = holder[rows]
-    known = np.flatnonzero(alone >= 0)
-    protected = np.maximum(np.maximum(lpl[rows], upl[rows]), spl[rows]) > 0
+    learned = learned or {}
+    known = np.flatnonzero(holder >= 0)
+    protected = levels.protected
     if not len(known) or not protected.any():
         return ()
     near = _neighbours(relations, known, protected)
-    order = np.argsort(alone[known], kind="stable")
-    edges = np.flatnonzero(np.diff(alone[known][order])) + 1
+    order = np.argsort(holder[known], kind="stable")
+    edges = np.flatnonzero(np.diff(holder[known][order])) + 1
     within = _Within(cells, rows)
     insiders = []
     for group in np.split(order, edges):
         mine = known[group]
-        targets = np.setdiff1d(np.unique(np.concatenate([near[place] for place in group])), mine)
+        far = learned.get(int(holder[mine[0]]), mine)
+        targets = np.setdiff1d(np.unique(np.concatenate([far, *(near[place] for place in group)])), mine)
         if not len(targets):
             continue
-        counted = mine[within.apart(mine, value[rows[mine]])]
-        own = value[rows[counted]] - np.maximum(least[rows[counted]], 0)
-        floor = np.maximum(least[rows[targets]], 0) + own @ within(counted, targets)
-        low = lpl[rows[targets]]
-        bounded = np.isfinite(least[rows[targets]])
-        low = np.where(bounded, np.clip(np.minimum(low, value[rows[targets]] - floor), 0, None), low)
+        counted = mine[within.apart(mine, levels.value[mine])]
+        own = levels.value[counted] - np.maximum(levels.least[counted], 0)
+        floor = np.maximum(levels.least[targets], 0) + own @ within(counted, targets)
+        low = levels.lpl[targets]
+        bounded = np.isfinite(levels.least[targets])
+        low = np.where(bounded, np.clip(np.minimum(low, levels.value[targets] - floor), 0, None), low)
         insiders.append(
             Insider(
                 name=f"the only contributor of {cells.keys(rows[mine[:1]])[0]}",
                 known=mine,
                 targets=targets,
                 lpl=low,
-                upl=upl[rows[targets]],
-                spl=spl[rows[targets]],
+                upl=levels.upl[targets],
+                spl=levels.spl[targets],
             )
         )
     return tuple(insiders)
+
+
+def learn(relations: sparse.csr_array, holder: Longs, hidden: Bools, protected: Bools) -> Mapping[int, Longs]:
+    """Protected cells that follow from what is shown and the cells of one sole contributor, by contributor.
+
+    The hidden cells may move together in every direction that leaves all relations true. A cell follows from
+    others if its movements in random such directions are a combination of theirs.
+
+    Parameters
+    ----------
+    relations
+        Over the n cells of a problem, of which the first have a ``holder``.
+    hidden, protected : bool[n]
+        The pattern, and the cells with protection levels.
+    """
+    alone = np.flatnonzero((holder >= 0) & hidden[: len(holder)])
+    if not len(alone):
+        return {}
+    groups = np.split(*_runs(alone, holder[alone]))
+    cells = np.flatnonzero(hidden)
+    moves = np.zeros((len(hidden), min(max(map(len, groups)), MOST_KNOWN) + SPARE))
+    moves[cells] = _directions(sparse.csr_array(relations[:, cells]), moves.shape[1])
+    size = np.linalg.norm(moves, axis=1)
+    aims = np.flatnonzero(protected & (size > STILL))
+    found: dict[int, Longs] = {}
+    for mine in groups:
+        base, scale, _ = np.linalg.svd(moves[mine].T, full_matrices=False)
+        base = base[:, scale > STILL]
+        left = np.linalg.norm(moves[aims] - (moves[aims] @ base) @ base.T, axis=1)
+        told = np.setdiff1d(aims[left <= STILL * size[aims]], mine)
+        if len(told):
+            found[int(holder[mine[0]])] = told
+    return found
+
+
+def _runs(cells: Longs, who: Longs) -> tuple[Longs, Longs]:
+    """Cells in the order of their contributors, and where the next contributor's begin."""
+    order = np.argsort(who, kind="stable")
+    return cells[order], np.flatnonzero(np.diff(who[order])) + 1
+
+
+def _directions(relations: sparse.csr_array, k: int) -> Floats:
+    """``k`` random movements of the columns that leave every relation true: float64[n, k]."""
+    relations = relations[np.flatnonzero(np.diff(relations.indptr))]
+    m, n = relations.shape
+    # The projection onto the null space; the small diagonal lets relations repeat each other.
+    system = sparse.block_array(
+        [[sparse.eye_array(n), relations.T], [relations, -REPEATED * sparse.eye_array(m)]], format="csc"
+    )
+    factors = splu(system, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    moves = np.random.default_rng(0).standard_normal((n, k))
+    for _ in range(2):
+        moves = factors.solve(np.concatenate([moves, np.zeros((m, k))]))[:n]
+    return np.asarray(moves, dtype=np.float64)
 
 
 def _neighbours(relations: sparse.csr_array, known: Longs, protected: Bools) -> list[Longs]:

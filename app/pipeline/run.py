@@ -35,7 +35,7 @@ from solver import AuditReport, Exposure, Insider, Instance, Solution
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "1"
+PIPELINE_VERSION = "2"
 
 RESULTS = Codec(
     (

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.errors import InternalError, UserError
-from app.domain.lattice import Bools
+from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
-from app.pipeline.build import Problem, Problems
+from app.pipeline.build import Problem, Problems, least_values
+from app.pipeline.insiders import Levels, find_insiders, learn
 from solver import InfeasibleError, Instance, Progress, Solution, SolverError, Status, solve
 from solver.errors import Obstacle
 from solver.solution import ProgressCallback as SolverProgress
@@ -73,6 +75,7 @@ def suppress(
 
         share = effort * sizes[number] / sum(sizes[number:])
         solution, solved = _solve(instance, tell, share)
+        solution, solved = _keep_from_insiders(problem, cells, instance, solution, solved, tell)
         if solved is not instance:
             instances[number] = solved
         solutions.append(solution)
@@ -95,6 +98,71 @@ def _solve(instance: Instance, tell: SolverProgress, work_limit: float) -> tuple
             instance = reachable
         except SolverError as error:
             raise InternalError("the solver failed") from error
+
+
+def _keep_from_insiders(
+    problem: Problem,
+    cells: CubeCells,
+    instance: Instance,
+    solution: Solution,
+    solved: Instance,
+    tell: SolverProgress,
+) -> tuple[Solution, Instance]:
+    """The solution with what more it takes against sole contributors who go on from relation to relation.
+
+    What is hidden stays hidden: each round gives those who learned a cell that cell as a target.
+    """
+    k = len(problem.rows)
+    relations = sparse.csr_array(
+        (instance.coefs, instance.indices, instance.indptr), shape=(instance.m, instance.n)
+    )
+    levels = Levels(
+        *(
+            column[:k]
+            for column in (
+                instance.value,
+                least_values(relations, instance.lower_bound),
+                instance.lpl,
+                instance.upl,
+                instance.spl,
+            )
+        )
+    )
+    targets: dict[int, Longs] = {}
+    while True:
+        more = learned_by_insiders(problem, solved, solution.hidden)
+        if not more:
+            return solution, solved
+        for who, told in more.items():
+            targets[who] = np.union1d(targets.get(who, told), told)
+        instance = instance.replace(
+            insiders=find_insiders(cells, problem.rows, relations[:, :k], problem.holder, levels, targets)
+        )
+        status = instance.status.copy()
+        status[solution.hidden & (status == Status.FREE)] = Status.HIDDEN
+        again, solved = _solve(instance.replace(status=status), tell, MIN_EFFORT)
+        solved = solved.replace(status=instance.status)
+        cost = instance.cost(again.hidden)
+        bound = min(solution.lower_bound, cost)
+        solution = replace(
+            again,
+            cost=cost,
+            lower_bound=bound,
+            gap=(cost - bound) / cost if cost > 0 else 0.0,
+            status="optimal" if bound == cost else "feasible",
+        )
+
+
+def learned_by_insiders(problem: Problem, instance: Instance, hidden: Bools) -> Mapping[int, Longs]:
+    """Protected cells that sole contributors find out exactly, though no target of theirs, by contributor."""
+    aims = {int(problem.holder[insider.known[0]]): insider.targets for insider in instance.insiders}
+    relations = sparse.csr_array(
+        (instance.coefs, instance.indices, instance.indptr), shape=(instance.m, instance.n)
+    )
+    protected = np.maximum(np.maximum(instance.lpl, instance.upl), instance.spl) > 0
+    found = learn(relations, problem.holder, hidden, protected)
+    more = {who: np.setdiff1d(told, aims.get(who, told[:0])) for who, told in found.items()}
+    return {who: told for who, told in more.items() if len(told)}
 
 
 def reachable_levels(instance: Instance, obstacles: Sequence[Obstacle]) -> Instance | None:

@@ -1,0 +1,93 @@
+"""Whoever is alone in a cell knows its number, and must not work out another's from it, however far."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.db import Store
+from tests.pipeline.offices import PUBLICATION, write_office
+from tests.pipeline.test_equation import leaves_of_all, vector
+from tests.pipeline.test_protection import Ran, sheet
+
+TABLE = sheet(
+    """SELECT {[Activity].[All], [Activity].[Activity].Members} ON COLUMNS,
+  {[Place].[All], [Place].[Region].Members, [Place].[Town].Members} ON ROWS
+FROM [Firms] WHERE ([Measures].[Turnover])"""
+)
+
+
+def rows(seed: int) -> list[dict[str, object]]:
+    """Few thin cells among many full ones, so that patterns are short cycles."""
+    chance = random.Random(seed)
+    made: list[dict[str, object]] = []
+    for town, activity in product(("a1", "a2", "a3", "b1", "b2"), ("farm", "mill", "shop", "bank")):
+        for _ in range(chance.choice((1, 2, 5, 6, 7, 8, 9))):
+            made.append(
+                {
+                    "firm": len(made),
+                    "holding": "",
+                    "town": town,
+                    "activity": activity,
+                    "size": "small",
+                    "turnover": chance.randint(40, 60),
+                }
+            )
+    return made
+
+
+def alone(ran: Ran) -> dict[int, list[int]]:
+    holder = ran.verdicts.holder
+    return {int(who): np.flatnonzero(holder == who).tolist() for who in np.unique(holder[holder >= 0])}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_sole_contributor_works_out_another_cell(tmp_path: Path, store: Store, seed: int) -> None:
+    ran = Ran(write_office(tmp_path / "office", rows(seed), sheets={"a": TABLE}), store)
+    cells = ran.cells
+    space = cells.space
+    places = list(product(*(leaves_of_all(tree) for tree in space.trees)))
+    vectors = np.array([vector(space, row, places) for row in cells.coords], dtype=float)
+    full = np.nan_to_num(cells.values) != 0
+    vectors = vectors[:, ~vectors[~full].any(axis=0)]
+    shown = np.flatnonzero((np.arange(len(cells)) < cells.n_given) & ~ran.hidden & full)
+    secret = np.flatnonzero(ran.verdicts.sensitive & (ran.verdicts.upl > 0))
+    assert len(secret) > 1
+
+    def told(known: list[int] | np.ndarray, cell: int) -> bool:
+        if not len(known):
+            return False
+        best, *_ = np.linalg.lstsq(vectors[known].T, vectors[cell], rcond=None)
+        return bool(np.abs(vectors[known].T @ best - vectors[cell]).max() < 1e-6)
+
+    attackers = alone(ran)
+    assert attackers
+    for mine in attackers.values():
+        for cell in np.setdiff1d(secret, mine).tolist():
+            if not told(mine, cell):
+                assert not told([*shown, *mine], cell), cells.keys(np.array([mine[0], cell]))
+
+
+def test_two_thin_cells_at_opposite_corners(tmp_path: Path, store: Store) -> None:
+    """The only firm of one corner goes round the square to the two firms of the other."""
+    amounts = {
+        ("a1", "farm"): [100], ("a1", "mill"): [30] * 4, ("a1", "shop"): [50] * 9,
+        ("a2", "farm"): [28] * 4, ("a2", "mill"): [70, 9], ("a2", "shop"): [60] * 8,
+        ("a3", "farm"): [60] * 7, ("a3", "mill"): [80] * 7, ("a3", "shop"): [90] * 7,
+    }  # fmt: skip
+    made = [
+        {"firm": f"{place}{i}", "holding": "", "town": place[0], "activity": place[1], "size": "small",
+         "turnover": amount}
+        for place, listed in amounts.items() for i, amount in enumerate(listed)
+    ]  # fmt: skip
+    for insiders, expected in (("true", 6), ("false", 4)):
+        publication = PUBLICATION.replace("[confidentiality]", f"[confidentiality]\ninsiders = {insiders}", 1)
+        folder = write_office(tmp_path / insiders, made, publication, sheets={"a": TABLE})
+        ran = Ran(folder, store)
+        n = ran.cells.n_published
+        inner = ((ran.cells.coords[:n, 1] > 0) & (ran.cells.coords[:n, 2] > 0)) & ran.hidden[:n]
+        assert inner.sum() >= expected if insiders == "true" else inner.sum() == expected
