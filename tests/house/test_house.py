@@ -17,7 +17,7 @@ from babel.messages.pofile import read_po
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("app", "solver", "demo", "bench")
 TOP = {
-    ".ci", ".gitignore", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "README.md", "app", "bench",
+    ".ci", ".dockerignore", ".gitignore", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "README.md", "app", "bench",
     "constraints.txt", "demo", "docker-compose.yml", "docs", "pyproject.toml", "solver", "static",
     "templates", "tests",
 }  # fmt: skip
