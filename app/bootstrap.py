@@ -59,7 +59,7 @@ def publication_store(folder: Path) -> Iterator[Store]:
 
 
 def _make_state_folder(state: Path) -> None:
-    """The folder for state: it holds hidden numbers, so it is for its owner's eyes only and no part of git."""
+    """The folder for state: with its hidden numbers it is for its owner's eyes, and no part of git."""
     if not state.is_dir():
         state.mkdir(mode=0o700)
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
