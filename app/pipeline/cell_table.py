@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.port import CubeServer, Group
-from app.domain.cellset import CellSet
+from app.domain.cellset import CellSet, Relations
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
@@ -127,6 +127,8 @@ class CellTable:
     ) -> tuple[Longs, Derived, Entries | None]:
         """Operands that only ratios show, the derived cells, and linear formulas told row by row.
 
+        A weighted sum of counts is both: it is linear, and hidden with its operands.
+
         Derived cells name rows of ``distinct``.
         """
         relation: list[Longs] = []
@@ -156,6 +158,10 @@ class CellTable:
             owner = np.repeat(numbers[ratios.cell], np.diff(ratios.indptr))
             nonlinear[numbers[ratios.cell]] = True
             pairs.append((owner, numbers[ratios.indices]))
+            telling, told = self._telling(linear, distinct[numbers[linear.indices]])
+            nonlinear[numbers[linear.cell][telling]] = True
+            owner = np.repeat(numbers[linear.cell], np.diff(linear.indptr))
+            pairs.append((owner[told], numbers[linear.indices][told]))
         none = np.zeros(0, dtype=np.int64)
         owner = np.concatenate([none, *(pair[0] for pair in pairs)])
         needed = np.concatenate([none, *(pair[1] for pair in pairs)])
@@ -173,6 +179,23 @@ class CellTable:
             completes=np.zeros(sum(len(part) for part in rhs), dtype=np.bool_),
         )
         return given, derived, entries
+
+    def _telling(self, linear: Relations, operands: IntArray) -> tuple[Bools, Bools]:
+        """Linear formulas that give counts different weights, and their entries.
+
+        Counts are whole numbers, and few: 5 a + 11 b = 54 has one solution, however far the real numbers
+        between reach.
+        """
+        counts = np.array([measure.is_frequency for measure in self.cube.measures], dtype=np.bool_)
+        size = np.abs(linear.coefs)
+        counted = (operands[:, 0] < len(counts)) & (size > 0)
+        counted[counted] = counts[operands[counted, 0]]
+        relation = np.repeat(np.arange(len(linear.cell)), np.diff(linear.indptr))
+        least, most = np.full(len(linear.cell), np.inf), np.zeros(len(linear.cell))
+        np.minimum.at(least, relation[counted], size[counted])
+        np.maximum.at(most, relation[counted], size[counted])
+        telling = most > least * (1 + SAME)
+        return telling, telling[relation]
 
     def _terms_tell(self, coords: IntArray) -> Bools:
         """Rows whose extra members are all sums over their own column: the closure expands them itself."""
