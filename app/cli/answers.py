@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -73,12 +74,18 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "cells": [
             {
                 "ordinal": ordinal,
-                "value": None if value != value else int(value) if value.is_integer() else value,
+                "value": text if ordinal in answer.words else _number(value),
                 "formatted_value": text,
             }
             for ordinal, (value, text) in enumerate(zip(answer.values.tolist(), answer.texts, strict=True))
         ],
     }
+
+
+def _number(value: float) -> float | int | None:
+    if math.isnan(value):
+        return None
+    return int(value) if value.is_integer() else value
 
 
 def _member(member: AxisMember, language: str, properties: Mapping[str, str | None]) -> dict[str, Any]:

@@ -42,7 +42,9 @@ class Calculations:
         UserError
         """
         source = Source(definition.formula, definition.at.file, definition.at.line)
-        formula = parse_expression(definition.formula, definition.at.file, definition.at.line)
+        formula, form = _formatted(
+            parse_expression(definition.formula, definition.at.file, definition.at.line), definition.format
+        )
         owner = parse_expression(definition.hierarchy, definition.at.file, definition.at.line)
         if not isinstance(owner, Name):
             raise UserError(source.mistake(0, f"{definition.hierarchy} isn't the name of a hierarchy."))
@@ -53,7 +55,7 @@ class Calculations:
             definition.name,
             definition.captions or {self.language: definition.name},
             None,
-            definition.format,
+            form,
             definition.decimals,
             definition.unit or None,
         )
@@ -85,7 +87,7 @@ class Calculations:
                 numbers[key] = self._number(key, value, source)
             else:
                 style[key] = self._text(key, value, source) if isinstance(value, String) else to_text(value)
-        form = style.get("FORMAT_STRING")
+        formula, form = _formatted(definition.formula, style.get("FORMAT_STRING"))
         decimals = int(numbers["DECIMALS"]) if "DECIMALS" in numbers else format_decimals(form)
         member = CalculatedMember(
             column,
@@ -97,7 +99,7 @@ class Calculations:
             decimals,
             {self.language: style["UNIT"]} if "UNIT" in style else None,
         )
-        self._add(member, definition.formula, source, definition.at, numbers.get("SOLVE_ORDER"))
+        self._add(member, formula, source, definition.at, numbers.get("SOLVE_ORDER"))
 
     def add_group(self, column: int, unique_names: list[str], source: Source) -> TupleValue:
         """Members taken together, for a slicer that is a set."""
@@ -289,6 +291,14 @@ def _collect(value: object, parts: list[Expression | str]) -> None:
         parts.append(value or "")
     else:
         parts.append(value)  # type: ignore[arg-type]
+
+
+def _formatted(formula: Expression, form: str | None) -> tuple[Expression, str | None]:
+    """A formula that only formats a value, as that value and its format: a cell keeps its number so."""
+    match formula:
+        case Call(name, None, (value, String(text))) if value and form is None and name.upper() == "FORMAT":
+            return value, text
+    return formula, form
 
 
 def _is_aggregate(formula: Expression) -> bool:

@@ -7,7 +7,7 @@ and the relations are written in terms of cells of the facts and of groups of me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,14 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.cube.arrays import can_be_filled, compute
 from app.cube.evaluate import Context, Definition, Evaluator, NeedColumnError
+from app.cube.formulas import (
+    Leaf,
+    combine,
+    has_words,
+    is_whole,
+    leaves_of,
+    may_be_filled,
+    words_of,
+    work_out,
+)
 from app.cube.keys import unique_rows
 from app.cube.port import Group
 from app.domain.cellset import Dependencies, FloatArray, Relations
 from app.domain.cube import IntArray
 from app.domain.errors import UserError
-from app.domain.formula import Apply, Formula, Linear, Recompute
+from app.domain.formula import Formula, Linear, Recompute
 
 Ints = NDArray[np.int64]
 
@@ -38,9 +47,6 @@ class CellSource(Protocol):
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray: ...
 
     def decimals(self, measure: int) -> int | None: ...
-
-
-Leaf = Linear | Recompute
 
 
 @dataclass(eq=False)
@@ -76,6 +82,7 @@ class Solved:
     kind: dict[int, str]
     calculated: NDArray[np.bool_]
     plans: Sequence[Plan]
+    texts: Mapping[int, str]
 
 
 def solve(ev: Evaluator, coords: IntArray, source: CellSource) -> Solved:
@@ -99,6 +106,7 @@ class _Solver:
         self.own = [column.hierarchy.size for column in ev.columns]
         self.sizes = [own + more for own, more in zip(self.own, extra, strict=True)]
         self.plans: list[Plan] = []
+        self.texts: dict[int, str] = {}
         by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].precedence)
         rank = {place: number for number, place in enumerate(by_precedence)}
         self.ranks = [
@@ -133,10 +141,14 @@ class _Solver:
         if not self.plans:
             nothing = sparse.csr_array((len(coords), len(coords)))
             filled = ~np.isnan(values)
-            return Solved(coords, values, asked, filled, nothing, np.zeros(0), nothing, {}, calculated, ())
+            return Solved(
+                coords, values, asked, filled, nothing, np.zeros(0), nothing, {}, calculated, (), {}
+            )
         filled = self._filled(values, calculated, levels)
         linear, constant, depends, kind = self._relations(coords, levels)
-        return Solved(coords, values, asked, filled, linear, constant, depends, kind, calculated, self.plans)
+        return Solved(
+            coords, values, asked, filled, linear, constant, depends, kind, calculated, self.plans, self.texts
+        )
 
     # Replacing
 
@@ -159,7 +171,7 @@ class _Solver:
         while pending:
             some, known = pending.pop()
             try:
-                formula = self.ev.to_formula(definition.formula, Context(definition.source, known))
+                formula = self.ev.to_cell(definition.formula, Context(definition.source, known))
             except NeedColumnError as need:
                 members = coords[some, need.column]
                 pending.extend(
@@ -240,8 +252,14 @@ class _Solver:
                 return self.recomputed(leaf, coords[rows])
             return combine(leaf, values[operands])
 
+        if has_words(plan.formula):
+            words = words_of(plan.formula, len(rows), of_leaf)
+            self.texts.update(
+                (row, text) for row, text in zip(rows.tolist(), words, strict=True) if text is not None
+            )
+            place = iter(range(len(plan.leaves)))
         result = work_out(plan.formula, len(rows), of_leaf)
-        if isinstance(plan.formula, Linear) and _is_whole(plan.formula) and plan.operands:
+        if isinstance(plan.formula, Linear) and is_whole(plan.formula) and plan.operands:
             # Whole multiples of decimals are decimals: take the rounding of the additions away.
             finest = grain[plan.operands[0][chosen]]
             known = (finest >= 0).all(axis=1)
@@ -259,7 +277,7 @@ class _Solver:
                 if len(chosen):
                     met = (filled[operands[chosen]] for operands in plan.operands)
                     leaves = (np.logical_or.reduce(table, axis=1) for table in met)
-                    filled[plan.rows[chosen]] = _can_be_filled(plan.formula, len(chosen), leaves)
+                    filled[plan.rows[chosen]] = may_be_filled(plan.formula, len(chosen), leaves)
         return filled
 
     def recomputed(self, formula: Recompute, coords: IntArray) -> FloatArray:
@@ -358,28 +376,6 @@ class _Solver:
         return groups
 
 
-def work_out(formula: Formula, n: int, of_leaf: Callable[[Leaf], FloatArray]) -> FloatArray:
-    """Value of a formula at ``n`` cells, from those of its leaves (in the order of `leaves_of`)."""
-    if isinstance(formula, Apply):
-        return compute(formula.function, [work_out(part, n, of_leaf) for part in formula.arguments])
-    if isinstance(formula, Linear) and formula.is_constant:
-        return np.full(n, np.nan if formula.constant is None else float(formula.constant))
-    return of_leaf(formula)
-
-
-def _can_be_filled(formula: Formula, n: int, leaves: Iterator[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Whether a formula can have a value at ``n`` cells; ``leaves``: whether a cell of each leaf can."""
-    if isinstance(formula, Apply):
-        parts = [_can_be_filled(part, n, leaves) for part in formula.arguments]
-        return can_be_filled(formula.function, parts)
-    if isinstance(formula, Linear) and formula.is_constant:
-        return np.full(n, not formula.is_empty)
-    some = next(leaves)
-    if isinstance(formula, Linear) and formula.constant is not None:
-        return np.ones(n, dtype=np.bool_)
-    return some
-
-
 def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> NDArray[np.bool_]:
     """Whether the cell of each context has facts, or can have a value by its formula: bool[n]."""
     solver = _Solver(ev, source)
@@ -413,28 +409,6 @@ def look(ev: Evaluator, asked: Sequence[tuple[Formula, Context]], source: CellSo
 
         result[place] = work_out(formula, 1, of_leaf)[0]
     return result
-
-
-def leaves_of(formula: Formula) -> Iterator[Leaf]:
-    if isinstance(formula, Apply):
-        for argument in formula.arguments:
-            yield from leaves_of(argument)
-    elif isinstance(formula, Recompute) or formula.terms:
-        yield formula
-
-
-def combine(formula: Linear, operands: FloatArray) -> FloatArray:
-    """Σ coefficient · operand; empty operands count for nothing, and alone for empty."""
-    coefs = np.array([float(value) for value in formula.terms.values()])
-    total: FloatArray = (np.nan_to_num(operands) * coefs).sum(axis=1)
-    if formula.constant is not None:
-        return total + float(formula.constant)
-    return np.where(np.isnan(operands).all(axis=1), np.nan, total)
-
-
-def _is_whole(formula: Linear) -> bool:
-    numbers = [*formula.terms.values(), formula.constant or 0]
-    return all(number.denominator == 1 for number in numbers)
 
 
 def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_array:

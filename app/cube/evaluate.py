@@ -8,6 +8,7 @@ all the cells that it treats alike.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from app.domain.formula import (
     Linear,
     Overrides,
     Recompute,
+    Text,
     constant,
 )
 from app.mdx import Source, to_text
@@ -196,7 +198,9 @@ class Evaluator:
 
     def to_set(self, node: Expression | None, ctx: Context) -> SetValue:
         node = self.given(node, ctx)
-        value = self.evaluate(node, ctx)
+        return self.as_set(self.evaluate(node, ctx), node, ctx)
+
+    def as_set(self, value: Value, node: Expression, ctx: Context) -> SetValue:
         if isinstance(value, SetValue):
             return value
         position = self.position(value, ctx)
@@ -238,9 +242,17 @@ class Evaluator:
         node = self.given(node, ctx)
         return self.as_formula(self.evaluate(node, ctx), node, ctx)
 
+    def to_cell(self, node: Expression | None, ctx: Context) -> Formula:
+        """What a cell holds: a value, or for the analyst a text."""
+        node = self.given(node, ctx)
+        value = self.evaluate(node, ctx)
+        if isinstance(value, str) and self.sees_values:
+            return Text(value)
+        return self.as_formula(value, node, ctx)
+
     def as_formula(self, value: Value, node: Expression, ctx: Context) -> Formula:
         match value:
-            case Linear() | Apply() | Recompute():
+            case Linear() | Apply() | Recompute() | Text():
                 return value
             case TupleValue():
                 if value.is_nothing:
@@ -251,7 +263,9 @@ class Evaluator:
             case bool():
                 return constant(int(value))
             case _:
-                raise self.error(ctx, node.at, f"Expected a value, but this is {self.kind(value)}.")
+                remedy = "Texts can't be published as cells." if isinstance(value, str) else ""
+                cause = f"Expected a value, but this is {self.kind(value)}."
+                raise self.error(ctx, node.at, cause, remedy)
 
     def to_integer(self, node: Expression | None, ctx: Context) -> int:
         node = self.given(node, ctx)
@@ -424,6 +438,22 @@ class Evaluator:
         with self._reading(ctx, call):
             return look(list(zip(formulas, places, strict=True)))
 
+    def value_here(self, formula: Formula, ctx: Context, call: Call) -> float:
+        """The value of a formula at the members of the context, nan where it is empty.
+
+        Raises
+        ------
+        UserError
+            When it hangs on the values of cells and these may not be seen.
+        """
+        if isinstance(formula, Linear) and formula.is_constant:
+            return math.nan if formula.constant is None else float(formula.constant)
+        if not self.sees_values or self.look is None:
+            cause = f"{call.function} makes a text of values of cells, which may be confidential."
+            raise self.error(ctx, call.at, cause, "Use FORMAT_STRING to say how a value is printed.")
+        with self._reading(ctx, call):
+            return float(self.look([(formula, ctx)])[0])
+
     def filled(self, members: SetValue, ctx: Context, call: Call) -> NDArray[np.bool_]:
         """bool[n]: positions of a set whose cell has facts, which is public."""
         if self.occupied is None:
@@ -504,7 +534,7 @@ class Evaluator:
 
 
 def _is_constant(value: Value) -> bool:
-    if isinstance(value, (TupleValue, HierarchyValue, Apply, Recompute)):
+    if isinstance(value, (TupleValue, HierarchyValue, Apply, Recompute, Text)):
         return False
     return not isinstance(value, Linear) or value.is_constant
 

@@ -96,6 +96,8 @@ def _compare(ev: Evaluator, operator: str, values: list[Value], node: Chain, ctx
         return found == (operator == "IN")
     if isinstance(left, str) and isinstance(right, str):
         return _holds(operator, (left > right) - (left < right))
+    if isinstance(left, str) or isinstance(right, str):
+        raise ev.error(ctx, node.at, "A text can only be compared to a text.")
     one_value = ev.as_formula(left, node.operands[0], ctx)
     other_value = ev.as_formula(right, node.operands[1], ctx)
     if all(isinstance(side, Linear) and side.is_constant for side in (one_value, other_value)):
@@ -159,11 +161,11 @@ def _case(ev: Evaluator, node: Case, ctx: Context) -> Value:
             return ev.evaluate(result, ctx)
         if truth is not False:
             branches.append(
-                (constant(int(truth)) if isinstance(truth, bool) else truth, ev.to_formula(result, ctx))
+                (constant(int(truth)) if isinstance(truth, bool) else truth, ev.to_cell(result, ctx))
             )
     if not branches:
         return EMPTY if node.otherwise is None else ev.evaluate(node.otherwise, ctx)
-    value: Formula = EMPTY if node.otherwise is None else ev.to_formula(node.otherwise, ctx)
+    value: Formula = EMPTY if node.otherwise is None else ev.to_cell(node.otherwise, ctx)
     for truth_formula, result_formula in reversed(branches):
         value = Apply("if", (truth_formula, result_formula, value))
     return value

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # The modules of MDX functions register what they define.
-from app.cube import member_functions, set_functions, value_functions
+from app.cube import drill_functions, member_functions, set_functions, text_functions, value_functions
 from app.cube.calculated import Calculations
 from app.cube.cells import closure, filled, look, relations_of, solve
 from app.cube.cuboids import Cuboids
@@ -31,7 +31,15 @@ from app.domain.publication import CubeDefinition
 from app.mdx import Query, Source, parse_expression, quote, to_text
 from app.mdx.tree import AxisDefinition, MemberDefinition, Name, SubSelect
 
-__all__ = ["MAX_ANSWER", "Server", "member_functions", "set_functions", "value_functions"]
+__all__ = [
+    "MAX_ANSWER",
+    "Server",
+    "drill_functions",
+    "member_functions",
+    "set_functions",
+    "text_functions",
+    "value_functions",
+]
 
 #: Cells on the axes of one answer.
 MAX_ANSWER = 2_000_000
@@ -239,6 +247,9 @@ class Server:
             solved.values[rows],
             linear,
             nonlinear,
+            {n: solved.texts[row] for n, row in enumerate(cells.tolist()) if row in solved.texts}
+            if solved.texts
+            else {},
         )
 
     # app.cube.cells.CellSource

@@ -61,6 +61,13 @@ def _add_calculated(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return _with_calculated(ev, value, list(value.columns))
 
 
+@function("STRIPCALCULATEDMEMBERS")
+def _strip_calculated(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    members = ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    sizes = np.array([ev.columns[column].hierarchy.size for column in members.columns])
+    return SetValue(members.columns, members.rows[(members.rows < sizes).all(axis=1)])
+
+
 @function("CHILDREN")
 def _children(ev: Evaluator, call: Call, ctx: Context) -> Value:
     member = ev.to_member(ev.arguments(call, 1, 1, ctx)[0], ctx)
@@ -239,10 +246,16 @@ def _hierarchize(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 @function("GENERATE")
 def _generate(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """A set, or a text with what stands between its parts, made of each position of a set."""
     target, what, word = ev.arguments(call, 2, 3, ctx)
-    everything = ev.flag(word, ("ALL",), ctx) == "ALL"
     node = ev.given(what, ctx)
-    parts = [ev.to_set(node, ctx.at(position)) for position in ev.to_set(target, ctx).tuples()]
+    places = [ctx.at(position) for position in ev.to_set(target, ctx).tuples()]
+    values = [ev.evaluate(node, place) for place in places]
+    if values and all(isinstance(value, str) for value in values):
+        between = "" if word is None else ev.to_text(word, ctx)
+        return between.join(value for value in values if isinstance(value, str))
+    everything = ev.flag(word, ("ALL",), ctx) == "ALL"
+    parts = [ev.as_set(value, node, place) for value, place in zip(values, places, strict=True)]
     joined = ev.join(parts, [node.at] * len(parts), ctx)
     return joined if everything else distinct(joined)
 
@@ -345,67 +358,3 @@ def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
     reached = np.cumsum(amounts) >= wanted
     n = int(reached.argmax()) + 1 if reached.any() else len(places)
     return SetValue(members.columns, members.rows[places[:n]])
-
-
-@function("DRILLDOWNLEVEL")
-def _drill_down_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    target, where = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
-    if len(members.columns) != 1:
-        raise ev.error(ctx, call.at, "DrilldownLevel takes a set of one hierarchy.")
-    column = ev.columns[members.columns[0]]
-    numbers = members.rows[:, 0].tolist()
-    depth = column.hierarchy.depth
-    own = [number for number in numbers if number < column.hierarchy.size]
-    level = (
-        ev.to_level(where, ctx).level if where is not None else max((int(depth[n]) for n in own), default=0)
-    )
-    found: list[int] = []
-    for number in numbers:
-        found.append(number)
-        if number < column.hierarchy.size and depth[number] == level:
-            found.extend(children(column, number))
-    return _column_set(column, found)
-
-
-@function("DRILLDOWNMEMBER", "TOGGLEDRILLSTATE", "DRILLUPMEMBER")
-def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    target, which = ev.arguments(call, 2, 2, ctx)
-    members, chosen = ev.to_set(target, ctx), ev.to_set(which, ctx)
-    if len(members.columns) != 1 or chosen.columns not in ((), members.columns):
-        raise ev.error(ctx, call.at, f"{call.function} takes two sets of one hierarchy.")
-    column = ev.columns[members.columns[0]]
-    tree = column.hierarchy
-    opened = set(chosen.rows[:, 0].tolist()) if len(chosen) else set()
-    name = call.function.upper()
-    numbers = members.rows[:, 0].tolist()
-    found: list[int] = []
-    index = 0
-    while index < len(numbers):
-        number = numbers[index]
-        found.append(number)
-        index += 1
-        if number not in opened or number >= tree.size:
-            continue
-        is_open = index < len(numbers) and numbers[index] in children(column, number)
-        if is_open and name != "DRILLDOWNMEMBER":
-            while index < len(numbers) and number < numbers[index] <= tree.last_descendant[number]:
-                index += 1
-        elif not is_open and name != "DRILLUPMEMBER":
-            found.extend(children(column, number))
-    return _column_set(column, found)
-
-
-@function("DRILLUPLEVEL")
-def _drill_up_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    target, where = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
-    if len(members.columns) != 1:
-        raise ev.error(ctx, call.at, "DrillupLevel takes a set of one hierarchy.")
-    column = ev.columns[members.columns[0]]
-    numbers = members.rows[:, 0]
-    depth = column.hierarchy.depth
-    # Calculated members stand at the top.
-    depths = np.where(numbers < len(depth), depth[np.minimum(numbers, len(depth) - 1)], 0)
-    level = ev.to_level(where, ctx).level if where is not None else int(depths.max(initial=1)) - 1
-    return SetValue(members.columns, members.rows[depths <= level])

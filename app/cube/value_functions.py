@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
-from app.cube.evaluate import Context, Evaluator, function
+import numpy as np
+
+from app.cube.arrays import compute
+from app.cube.evaluate import Context, Evaluator, distinct, function
 from app.cube.operators import to_truth
-from app.cube.properties import plain_name, property_of
-from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value
+from app.cube.values import SetValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, add, constant
-from app.mdx import quote
 from app.mdx.tree import Call, Expression
 
 
@@ -104,13 +106,20 @@ def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return Apply("nonempty-count", tuple(_over(ev, members, None, ctx))) if len(members) else constant(0)
 
 
+@function("DISTINCTCOUNT")
+def _distinct_count(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """Different positions whose cell isn't empty."""
+    members = distinct(ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx))
+    return Apply("nonempty-count", tuple(_over(ev, members, None, ctx))) if len(members) else constant(0)
+
+
 @function("IIF")
 def _iif(ev: Evaluator, call: Call, ctx: Context) -> Value:
     condition, yes, no = ev.arguments(call, 3, 3, ctx)
     truth = to_truth(ev, condition, ctx)
     if isinstance(truth, bool):
         return ev.evaluate(ev.given(yes if truth else no, ctx), ctx)
-    return Apply("if", (truth, ev.to_formula(yes, ctx), ev.to_formula(no, ctx)))
+    return Apply("if", (truth, ev.to_cell(yes, ctx), ev.to_cell(no, ctx)))
 
 
 @function("ISEMPTY")
@@ -126,6 +135,14 @@ def _coalesce(ev: Evaluator, call: Call, ctx: Context) -> Value:
     formulas = [ev.to_formula(node, ctx) for node in call.arguments or ()]
     if not formulas:
         raise ev.error(ctx, call.at, "CoalesceEmpty takes at least one value.")
+    formulas = [part for part in formulas if not (isinstance(part, Linear) and part.is_empty)]
+    if not formulas:
+        return EMPTY
+    for place, part in enumerate(formulas):
+        if isinstance(part, Linear) and part.constant is not None:
+            # Never empty, so what follows never counts.
+            formulas = formulas[: place + 1]
+            break
     return Apply("coalesce", tuple(formulas)) if len(formulas) > 1 else formulas[0]
 
 
@@ -138,7 +155,12 @@ def _mathematics(ev: Evaluator, call: Call, ctx: Context) -> Value:
         raise ev.error(ctx, call.at, f"{call.function} takes one argument.")
     if name == "power" and len(formulas) != 2:
         raise ev.error(ctx, call.at, "Power takes a value and an exponent.")
-    return Apply(name, tuple(formulas))
+    constants = [part.constant for part in formulas if isinstance(part, Linear) and part.is_constant]
+    known = [value for value in constants if value is not None]
+    if len(known) < len(formulas):
+        return Apply(name, tuple(formulas))
+    result = float(compute(name, [np.array([float(value)]) for value in known])[0])
+    return EMPTY if math.isnan(result) else constant(Fraction(result))
 
 
 @function("RANK")
@@ -157,45 +179,6 @@ def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("VALUE")
 def _value(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return ev.to_formula(ev.arguments(call, 1, 1, ctx)[0], ctx)
-
-
-@function("NAME", "CAPTION", "MEMBER_CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBER_KEY")
-def _text(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    (target,) = ev.arguments(call, 1, 1, ctx)
-    value = ev.evaluate(ev.given(target, ctx), ctx)
-    name = plain_name(call.function)
-    if isinstance(value, LevelValue):
-        level = ev.columns[value.column].hierarchy.levels[value.level]
-        return level.unique_name if name == "UNIQUE_NAME" else level.name
-    if isinstance(value, HierarchyValue) and name in ("NAME", "UNIQUE_NAME"):
-        tree = ev.columns[value.column].hierarchy
-        return tree.unique_name if name == "UNIQUE_NAME" else tree.name
-    return member_property(ev, ev.to_member(target, ctx), f"MEMBER_{name}") or ""
-
-
-def member_property(ev: Evaluator, member: TupleValue, name: str) -> str | None:
-    """A property of a member, None if there is no such property; of no member it is an empty text."""
-    tree = ev.columns[member.columns[0]].hierarchy
-    number = member.numbers[0]
-    if number < 0:
-        return ""
-    if number >= tree.size:
-        calculated = ev.definitions[member.columns[0], number].member
-        unique = plain_name(name) == "UNIQUE_NAME"
-        return f"{tree.unique_name}.{quote(calculated.name)}" if unique else calculated.name
-    return property_of(tree, number, name)
-
-
-@function("PROPERTIES")
-def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    target, which, _ = ev.arguments(call, 2, 3, ctx)
-    member = ev.to_member(target, ctx)
-    name = ev.to_text(which, ctx)
-    value = member_property(ev, member, name)
-    if value is None:
-        known = ", ".join(ev.columns[member.columns[0]].hierarchy.properties) or "none"
-        raise ev.error(ctx, call.at, f"There is no property {name}; there are: {known}.")
-    return value
 
 
 @function("ORDINAL")
@@ -222,22 +205,3 @@ def _relation(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if name == "ISANCESTOR":
         return bool(number < second.numbers[0] <= tree.last_descendant[number])
     return bool(tree.parent[number] == tree.parent[second.numbers[0]])
-
-
-@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "INSTR")
-def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    first, second = ev.arguments(call, 1, 2, ctx)
-    text = ev.to_text(first, ctx)
-    match call.function.upper():
-        case "LEN":
-            return constant(len(text))
-        case "UCASE":
-            return text.upper()
-        case "LCASE":
-            return text.lower()
-        case "LEFT":
-            return text[: max(0, ev.to_integer(second, ctx))]
-        case "RIGHT":
-            return text[max(0, len(text) - ev.to_integer(second, ctx)) :]
-        case _:
-            return constant(text.lower().find(ev.to_text(second, ctx).lower()) + 1)

@@ -9,7 +9,8 @@ are the `CalculatedMember`s that the query (or the crawl) has added to that colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +105,8 @@ class CellSet:
         nan where the cell is empty (no facts).
     linear, nonlinear
         What the calculated rows are made of. Every calculated row is in exactly one of the two.
+    texts : mapping of row to str
+        Words that cells hold instead of a value; only the analyst's answers have them.
     """
 
     cube: Cube
@@ -115,6 +118,7 @@ class CellSet:
     values: FloatArray
     linear: Relations
     nonlinear: Dependencies
+    texts: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         expected = int(np.prod([len(axis.positions) for axis in self.axes], dtype=np.int64))

@@ -69,7 +69,18 @@ class Recompute:
         return self.function
 
 
-Formula = Linear | Apply | Recompute
+@dataclass(frozen=True)
+class Text:
+    """Words instead of a value: for the analyst's eyes, never published."""
+
+    words: str
+
+    @property
+    def kind(self) -> str:
+        return "text"
+
+
+Formula = Linear | Apply | Recompute | Text
 
 EMPTY = Linear()
 

@@ -35,6 +35,8 @@ class Answer:
         nan where the cell is empty.
     texts : tuple of str
         The values as their format strings print them.
+    words : frozenset of int
+        Cells that hold a text instead of a value.
     """
 
     cube: str
@@ -44,6 +46,7 @@ class Answer:
     properties: tuple[Properties, ...]
     values: FloatArray
     texts: tuple[str, ...]
+    words: frozenset[int] = frozenset()
 
 
 def cube_asked(publication: Publication, query: Query) -> CubeDefinition:
@@ -78,11 +81,12 @@ def explore(server: CubeServer, query: Query, language: str) -> Answer:
     style, styles = cell_styles(cellset)
     values = cellset.values[: cellset.n_cells]
     texts = tuple(
-        format_text(value, styles[number].format, language)
-        for value, number in zip(values.tolist(), style.tolist(), strict=True)
+        cellset.texts.get(place) or format_text(value, styles[number].format, language)
+        for place, (value, number) in enumerate(zip(values.tolist(), style.tolist(), strict=True))
     )
     properties = tuple(
         axis_properties(cellset.cube, asked, axis.positions, query.source)
         for asked, axis in zip(query.axes, cellset.axes, strict=True)
     )
-    return Answer(cellset.cube.name, language, cellset.slicer, cellset.axes, properties, values, texts)
+    words = frozenset(cellset.texts)
+    return Answer(cellset.cube.name, language, cellset.slicer, cellset.axes, properties, values, texts, words)

@@ -1,0 +1,125 @@
+"""MDX functions that give texts, or read them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from app.cube.evaluate import Context, Evaluator, function
+from app.cube.properties import plain_name, property_of
+from app.cube.values import HierarchyValue, LevelValue, TupleValue, Value
+from app.domain.formula import EMPTY, constant
+from app.domain.numbers import format_text
+from app.mdx import quote
+from app.mdx.tree import Call
+
+_NUMBER = re.compile(r"\s*[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})([eE][+-]?\d{1,2})?\s*")
+
+
+@function("NAME", "CAPTION", "MEMBER_CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBER_KEY")
+def _text(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    (target,) = ev.arguments(call, 1, 1, ctx)
+    value = ev.evaluate(ev.given(target, ctx), ctx)
+    name = plain_name(call.function)
+    if isinstance(value, LevelValue):
+        level = ev.columns[value.column].hierarchy.levels[value.level]
+        return level.unique_name if name == "UNIQUE_NAME" else level.name
+    if isinstance(value, HierarchyValue) and name in ("NAME", "UNIQUE_NAME"):
+        tree = ev.columns[value.column].hierarchy
+        return tree.unique_name if name == "UNIQUE_NAME" else tree.name
+    return member_property(ev, ev.to_member(target, ctx), f"MEMBER_{name}") or ""
+
+
+def member_property(ev: Evaluator, member: TupleValue, name: str) -> str | None:
+    """A property of a member, None if there is no such property; of no member it is an empty text."""
+    tree = ev.columns[member.columns[0]].hierarchy
+    number = member.numbers[0]
+    if number < 0:
+        return ""
+    if number >= tree.size:
+        calculated = ev.definitions[member.columns[0], number].member
+        unique = plain_name(name) == "UNIQUE_NAME"
+        return f"{tree.unique_name}.{quote(calculated.name)}" if unique else calculated.name
+    return property_of(tree, number, name)
+
+
+@function("PROPERTIES")
+def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    target, which, word = ev.arguments(call, 2, 3, ctx)
+    typed = ev.flag(word, ("TYPED",), ctx) == "TYPED"
+    member = ev.to_member(target, ctx)
+    name = ev.to_text(which, ctx)
+    value = member_property(ev, member, name)
+    if value is None:
+        known = ", ".join(ev.columns[member.columns[0]].hierarchy.properties) or "none"
+        raise ev.error(ctx, call.at, f"There is no property {name}; there are: {known}.")
+    if not typed or not _NUMBER.fullmatch(value):
+        return EMPTY if typed and not value else value
+    return constant(Fraction(value.strip()))
+
+
+@function("FORMAT")
+def _format(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    value, form = ev.arguments(call, 2, 2, ctx)
+    number = ev.value_here(ev.to_formula(value, ctx), ctx, call)
+    return format_text(number, ev.to_text(form, ctx), "en")
+
+
+@function("VAL", "CDBL", "CINT")
+def _number_of(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The number that a text begins with; of other values, these themselves."""
+    (node,) = ev.arguments(call, 1, 1, ctx)
+    value = ev.evaluate(ev.given(node, ctx), ctx)
+    if not isinstance(value, str):
+        return ev.as_formula(value, ev.given(node, ctx), ctx)
+    found = _NUMBER.match(value)
+    return constant(Fraction(found.group().strip()) if found else 0)
+
+
+@function("MEMBERTOSTR", "TUPLETOSTR", "SETTOSTR")
+def _written(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    (node,) = ev.arguments(call, 1, 1, ctx)
+    if call.function.upper() != "SETTOSTR":
+        return _tuple_text(ev, ev.to_tuple(node, ctx))
+    return f"{{{', '.join(_tuple_text(ev, position) for position in ev.to_set(node, ctx).tuples())}}}"
+
+
+def _tuple_text(ev: Evaluator, position: TupleValue) -> str:
+    names = [
+        member_property(ev, TupleValue((column,), (number,)), "UNIQUE_NAME") or "NULL"
+        for column, number in zip(position.columns, position.numbers, strict=True)
+    ]
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+@function("MID", "REPLACE")
+def _part(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    first, second, third = ev.arguments(call, 2, 3, ctx)
+    text = ev.to_text(first, ctx)
+    if call.function.upper() == "REPLACE":
+        return text.replace(ev.to_text(second, ctx), ev.to_text(third, ctx))
+    start = ev.to_integer(second, ctx) - 1
+    if start < 0:
+        raise ev.error(ctx, call.at, "Mid counts from 1.")
+    return text[start:] if third is None else text[start : start + max(0, ev.to_integer(third, ctx))]
+
+
+@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "INSTR", "TRIM")
+def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    first, second = ev.arguments(call, 1, 2, ctx)
+    text = ev.to_text(first, ctx)
+    match call.function.upper():
+        case "LEN":
+            return constant(len(text))
+        case "UCASE":
+            return text.upper()
+        case "LCASE":
+            return text.lower()
+        case "TRIM":
+            return text.strip()
+        case "LEFT":
+            return text[: max(0, ev.to_integer(second, ctx))]
+        case "RIGHT":
+            return text[max(0, len(text) - ev.to_integer(second, ctx)) :]
+        case _:
+            return constant(text.lower().find(ev.to_text(second, ctx).lower()) + 1)
