@@ -113,8 +113,17 @@ def _cubes(folder: Path, languages: tuple[str, ...], mistakes: Mistakes) -> dict
             mistakes.add(
                 cube.at, f"Cube {cube.name} is also in {cubes[cube.name].at.file}.", "Give it another name."
             )
+        for other in cubes.values():
+            if other.name != cube.name and _source(other) == _source(cube):
+                cause = f"Cubes {other.name} and {cube.name} read the same facts, but are protected apart."
+                mistakes.add(cube.at, cause, "Make one cube of them, which all their sheets use.")
         cubes[cube.name] = cube
     return cubes
+
+
+def _source(cube: CubeDefinition) -> tuple[str, str | None, str | None]:
+    facts = cube.facts
+    return os.path.realpath(facts.file) if facts.file is not None else "", facts.url, facts.sql
 
 
 def _folder(

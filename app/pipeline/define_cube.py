@@ -188,6 +188,7 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
 
 def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Iterator[MeasureDefinition]:
     seen: set[str] = set()
+    same: dict[tuple[str | None, str | None], str] = {}
     for table in reader.tables("measure", required=True):
         name = table.text("name", required=True) or ""
         if name in seen:
@@ -204,6 +205,12 @@ def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Ite
         column = table.text("column")
         if column is None and aggregator != "count":
             table.wrong(f"Measure {name} needs a column.", "Give column.")
+        twin = same.setdefault((aggregator, None if aggregator == "count" else column), name)
+        if twin != name:
+            table.wrong(
+                f"Measure {name} has the numbers of measure {twin}, but would be protected apart from it.",
+                "Write it as a [[calculated]] member with a format of its own.",
+            )
         facts.check(table, "column", column)
         unit = table.texts("unit", languages)
         decimals = _decimals(table)

@@ -1,0 +1,50 @@
+"""The same numbers under two names would be hidden twice, apart: one would give the other away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.pipeline.define import load_publication
+from tests.pipeline.offices import CUBE, PUBLICATION, write_office
+from tests.pipeline.test_define import mistakes
+
+MEASURE = '[[measure]]\nname = "Again"\naggregator = "{}"\n{}\n[[calculated]]'
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "column", "twin"),
+    [("sum", "turnover", "Turnover"), ("count", "turnover", "Firms"), ("count", "", "Firms")],
+)
+def test_a_measure_that_repeats_another_is_refused(
+    tmp_path: Path, aggregator: str, column: str, twin: str
+) -> None:
+    again = MEASURE.format(aggregator, column and f'column = "{column}"')
+    cube = CUBE.replace("[[calculated]]", again, 1)
+    (mistake,) = mistakes(write_office(tmp_path, cube=cube))
+    assert mistake.file == "cubes/firms.toml"
+    assert f"Measure Again has the numbers of measure {twin}" in mistake.cause
+    assert "[[calculated]]" in mistake.remedy
+
+
+def test_another_statistic_of_the_same_column_is_a_measure_of_its_own(tmp_path: Path) -> None:
+    cube = CUBE.replace("[[calculated]]", MEASURE.format("max", 'column = "turnover"'), 1)
+    publication = load_publication(write_office(tmp_path, cube=cube))
+    assert [measure.name for measure in publication.cubes[0].measures] == ["Firms", "Turnover", "Again"]
+
+
+@pytest.mark.parametrize("path", ["../data/firms.csv", "../data/../data/firms.csv", "../data/link.csv"])
+def test_two_cubes_of_the_same_facts_are_refused(tmp_path: Path, path: str) -> None:
+    rules = PUBLICATION[PUBLICATION.index("[confidentiality.Firms") :].replace(".Firms.", ".Other.")
+    folder = write_office(tmp_path, publication=PUBLICATION + rules)
+    (folder / "data/link.csv").symlink_to(folder / "data/firms.csv")
+    other = CUBE.replace('name = "Firms"', 'name = "Other"', 1).replace("../data/firms.csv", path)
+    (folder / "cubes/other.toml").write_text(other, encoding="utf-8")
+    # A set of one cube's members needs to know which: the sheets of one cube are not of interest here.
+    text = (folder / "sheets/activity/sizes.toml").read_text(encoding="utf-8")
+    text = text.replace('title.en = "Activity"\nset', 'title.en = "Activity"\ncube = "Firms"\nset')
+    (folder / "sheets/activity/sizes.toml").write_text(text, encoding="utf-8")
+    (mistake,) = mistakes(folder)
+    assert mistake.file == "cubes/other.toml"
+    assert "Firms and Other read the same facts" in mistake.cause
