@@ -168,8 +168,7 @@ def _aliases(space: Space, cells: IntArray, rows: Longs, overlaps: Sequence[Over
 
 def _inlines_of(space: Space, cells: IntArray) -> Bools:
     """Cells that add up: of an additive own measure, at own members and groups."""
-    usable: Bools = cells[:, 0] < space.own[0]
-    usable[usable] = space.additive[cells[usable, 0]]
+    usable = space.adds_up(cells)
     for column in range(1, space.columns):
         usable &= space.flags(column, lambda extra: extra.is_group)[cells[:, column]]
     return usable
@@ -180,9 +179,9 @@ def _expand_terms(space: Space, cells: IntArray, fresh: Longs) -> Entries | None
 
     A cell with several such members is expanded in the one that isn't a plain group, if there is one
     (its operands are expanded further), else in each. A cell with a member that is no such sum has its
-    formula told another way.
+    formula told another way, and so has one of a measure that doesn't add up.
     """
-    told = np.ones(len(fresh), dtype=np.bool_)
+    told = space.adds_up(cells[fresh])
     for column in range(space.columns):
         told &= space.flags(column, lambda extra: extra.terms is not None)[cells[fresh, column]]
     fresh = fresh[told]

@@ -147,6 +147,12 @@ class Space:
             return self.names[column][number]
         return self.extra(column, number).key
 
+    def adds_up(self, coords: IntArray) -> Bools:
+        """Rows of coordinates of an own measure that adds up."""
+        result: Bools = coords[:, 0] < self.own[0]
+        result[result] = self.additive[coords[result, 0]]
+        return result
+
     def flags(self, column: int, what: Any) -> Bools:
         """A property of every coordinate of a column; ``what`` asks an `Extra`, own members say True."""
         own = np.ones(self.own[column], dtype=np.bool_)

@@ -89,7 +89,7 @@ def _problems_of(
 ) -> Iterator[Problem]:
     value = np.nan_to_num(cells.values)
     bounds = bounds_of(
-        cells.space, cells.coords, value, tuple(item.aggregator for item in cells.cube.measures)
+        cells.space, cells.coords, cells.values, tuple(item.aggregator for item in cells.cube.measures)
     )
     exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
     equations = joined(exact, bounds.equations)

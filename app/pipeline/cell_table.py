@@ -199,7 +199,7 @@ class CellTable:
 
     def _terms_tell(self, coords: IntArray) -> Bools:
         """Rows whose extra members are all sums over their own column: the closure expands them itself."""
-        told = np.ones(len(coords), dtype=np.bool_)
+        told = self.space.adds_up(coords)
         for column in range(self.space.columns):
             told &= self.space.flags(column, lambda extra: extra.terms is not None)[coords[:, column]]
         return told
