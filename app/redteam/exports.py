@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from io import BytesIO
+from io import BytesIO, StringIO
 
 import pyarrow as pa
 from pyarrow import parquet as pq
@@ -59,5 +61,29 @@ def _parquet(content: bytes) -> Figures:
     return column
 
 
+def _sdmx_csv(content: bytes) -> Figures:
+    try:
+        lines = list(csv.DictReader(StringIO(content.decode()), strict=True))
+        figures = [float(line["OBS_VALUE"]) if line["OBS_VALUE"] else None for line in lines]
+        told = [line["CONF_STATUS"] == "C" and line["OBS_STATUS"] != "Q" for line in lines]
+    except (ValueError, KeyError, csv.Error) as error:
+        raise UnreadableError(f"no SDMX-CSV: {error}") from error
+    if any(told):
+        raise UnreadableError("a hidden cell with another status than Q")
+    return figures
+
+
+def _sdmx_json(content: bytes) -> Figures:
+    try:
+        (dataset,) = json.loads(content)["data"]["dataSets"]
+        return [None if seen[0] is None else float(seen[0]) for seen in dataset["observations"].values()]
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise UnreadableError(f"no SDMX-JSON data message: {error}") from error
+
+
 #: How each kind of download is read, by the name that the catalogue gives it.
-READERS: Mapping[str, Callable[[bytes], Figures]] = {"parquet": _parquet}
+READERS: Mapping[str, Callable[[bytes], Figures]] = {
+    "parquet": _parquet,
+    "sdmx-csv": _sdmx_csv,
+    "sdmx-json": _sdmx_json,
+}

@@ -282,7 +282,7 @@ class _Front:
             form.media_type,
             (served.stamp,),
             cache_control=caching,
-            headers=(("content-disposition", f'attachment; filename="{safe}.{extension}"'), *_ANYONE),
+            headers=(("content-disposition", f'attachment; filename="{safe}.{form.suffix}"'), *_ANYONE),
         )
 
     # ------------------------------------------------------------------ shared

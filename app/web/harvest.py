@@ -19,6 +19,7 @@ JSON_LD = "application/ld+json"
 
 _LANGUAGES = "http://publications.europa.eu/resource/authority/language/"
 _FILE_TYPES = "http://publications.europa.eu/resource/authority/file-type/"
+_MEDIA_TYPES = "https://www.iana.org/assignments/media-types/"
 _THREE_LETTERS = {"en": "ENG", "es": "SPA", "ca": "CAT"}
 _PREFIXES = {
     "dcat": "http://www.w3.org/ns/dcat#",
@@ -174,7 +175,7 @@ def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]
                     "type": "dcat:Distribution",
                     "dcat:accessURL": {"id": page},
                     "dcat:downloadURL": {"id": address},
-                    "dcat:mediaType": {"id": f"https://www.iana.org/assignments/media-types/{form.kind}"},
+                    "dcat:mediaType": [{"id": _MEDIA_TYPES + form.kind}] if form.registered else [],
                     "dct:format": [{"id": _FILE_TYPES + form.file_type}] if form.file_type else [],
                 },
             )

@@ -27,6 +27,11 @@ _BINARY = {"type": "string", "format": "binary"}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "xlsx": _BINARY,
     "parquet": _BINARY,
+    "sdmx-json": {
+        "type": "object",
+        "required": ["meta", "data"],
+        "properties": {"meta": {"type": "object"}, "data": {"type": "object"}},
+    },
     "json": {
         "type": "object",
         "required": ["version", "class", "id", "size", "dimension", "value", "status"],
@@ -55,8 +60,8 @@ def openapi_document(contents: Contents, base: str) -> bytes:
             "title": next(iter(catalogue.title.values()), "Celosia"),
             "version": catalogue.release_id,
             "description": "Every figure is exact or hidden. A hidden one is null with status C in "
-            "JSON-stat, empty with OBS_STATUS Q and CONF_STATUS C in CSV, the text [c] in XLSX, null beside "
-            "the same statuses in Parquet.",
+            "JSON-stat, empty with OBS_STATUS Q and CONF_STATUS C in CSV and SDMX-CSV, the text [c] in XLSX, "
+            "null beside the same statuses in Parquet and SDMX-JSON.",
         },
         "servers": [{"url": base}],
         "paths": {

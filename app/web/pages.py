@@ -362,6 +362,8 @@ class Site:
             title=". ".join(dict.fromkeys(filter(None, [*names, chosen]))),
             notes=text_in(sheet.notes, self.language),
             publisher=text_in(catalogue.publisher, self.language),
+            office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
+            identity=f"{sheet.id}/{query.id}",
             released=catalogue.created,
             address=f"/{self.language}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
             context=self._context(choices, masked, captions, ""),
@@ -383,6 +385,12 @@ class Site:
             "address": self._("Address"),
             "notes": self._("Notes"),
             "unit": self._("Unit"),
+            "value": self._("Value"),
+            "decimals": self._("Decimals"),
+            "status": self._("Status of the figure"),
+            "confidentiality": self._("Confidentiality of the figure"),
+            "normal": self._("exact figure"),
+            "free": self._("free to publish"),
         }
 
 

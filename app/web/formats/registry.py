@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.web.formats import csv, jsonstat, parquet, xlsx
+from app.web.formats import csv, jsonstat, parquet, sdmxcsv, sdmxjson, xlsx
 from app.web.formats.download import Download
 
 
@@ -23,6 +23,8 @@ class Format:
     file_type : str
         Its name in the EU's vocabulary of file types, empty where that has none.
     write : callable
+    registered : bool
+        Whether IANA knows the media type.
     """
 
     extension: str
@@ -30,11 +32,17 @@ class Format:
     media_type: str
     file_type: str
     write: Callable[[Download], bytes]
+    registered: bool = True
 
     @property
     def kind(self) -> str:
         """The media type without its parameters."""
         return self.media_type.partition(";")[0]
+
+    @property
+    def suffix(self) -> str:
+        """How a saved file's name ends: ``sdmx.csv`` for ``sdmx-csv``."""
+        return self.extension.replace("-", ".")
 
 
 FORMATS = (
@@ -42,5 +50,7 @@ FORMATS = (
     Format("xlsx", "Excel", xlsx.MEDIA_TYPE, "XLSX", xlsx.write),
     Format("json", "JSON-stat", jsonstat.MEDIA_TYPE, "JSON", jsonstat.write),
     Format("parquet", "Parquet", parquet.MEDIA_TYPE, "PARQUET", parquet.write),
+    Format("sdmx-csv", "SDMX-CSV", sdmxcsv.MEDIA_TYPE, "SDMX", sdmxcsv.write, registered=False),
+    Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.write, registered=False),
 )
 BY_EXTENSION = {form.extension: form for form in FORMATS}
