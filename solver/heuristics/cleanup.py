@@ -16,14 +16,14 @@ from solver.instance import IntArray
 
 
 def clean_up(cover: Cover, clock: Clock, candidates: IntArray | None = None) -> None:
-    """Show the redundant secondaries of a cover that meets its needs.
+    """Show the redundant secondaries of a cover; one that does not meet its needs stays as it is.
 
     `candidates` narrows the secondaries looked at (int64[k], in the order to try).
     """
     problem, needs = cover.problem, cover.needs
     if candidates is None:
         candidates = cover.secondaries
-    if not len(candidates):
+    if not len(candidates) or cover.unmet.any():
         return
     mover: Mover | None = None
     for column in candidates.tolist():

@@ -31,6 +31,9 @@ def protect_lp(
 ) -> None:
     """Meet every need of a cover by cheapest movements.
 
+    Out of time this goes on, without second thoughts: a pattern half made protects nobody, and hiding
+    everything takes longer to audit than this takes to end.
+
     Parameters
     ----------
     weight : float64[n], optional

@@ -22,6 +22,8 @@ _PATIENCE = 60
 
 def search_tabu(cover: Cover, clock: Clock, seed: int) -> None:
     """Improve a safe pattern, in place, until time or patience is out."""
+    if cover.unmet.any():
+        return
     generator = np.random.default_rng(seed)
     problem = cover.problem
     current, best = cover.copy(), cover.copy()
@@ -71,6 +73,8 @@ def _without(cover: Cover, cell: int, allowed: BoolArray, clock: Clock) -> Cover
     try:
         protect_lp(trial, clock, None, allowed)
     except FrozenTargetError:
+        return None
+    if trial.unmet.any():
         return None
     new = np.flatnonzero(trial.hidden & ~before)
     clean_up(trial, clock, new[np.argsort(-trial.problem.weight[new], kind="stable")])
