@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,10 @@ from app.mdx import quote
 #: Key and name of the member that holds facts of which a level isn't known.
 UNKNOWN_KEY = "#null"
 UNKNOWN_CAPTION = "#null"
+#: Key of the member that holds what a member of a parent-child hierarchy has of its own.
+OWN_KEY = "#own"
+#: Members above one another in a parent-child hierarchy.
+MAX_DEPTH = 30
 _SHOWN = 5
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -45,6 +49,7 @@ def build_hierarchy(
     n_rows: int,
     language: str,
     file: str,
+    used: Set[int] = frozenset(),
 ) -> tuple[Hierarchy | None, IntArray, list[Mistake]]:
     """A hierarchy and the member that each row of the dimension belongs to.
 
@@ -60,28 +65,19 @@ def build_hierarchy(
         Of captions that no language was given for.
     file
         What the rows were read from, for mistakes.
+    used
+        Rows that have facts, as far as a parent-child hierarchy needs to know.
 
     Returns
     -------
     hierarchy, member of each row (int32[n_rows]), mistakes (then the hierarchy is None)
     """
-    root = _Node(-1, "", None)
-    levels = definition.levels
-    keys = [_texts(rows[level.key]) for level in levels]
-    for row in range(n_rows):
-        node = root
-        for depth, level in enumerate(levels):
-            key = keys[depth][row]
-            if key is None:
-                continue
-            child = node.children.get((depth, key))
-            if child is None:
-                child = node.children[depth, key] = _Node(depth, key, node)
-                _describe(child, level, rows, row, language)
-            node = child
-        node.rows.append(row)
-    _keep_facts_off_parents(root, len(levels))
-    mistakes = [*_unprintable(root, definition, file), *_two_parents(root, definition, file)]
+    root, mistakes = (
+        (_rows_as_paths(definition, rows, n_rows, language), [])
+        if definition.levels[0].parent is None
+        else _rows_as_tree(definition, rows, n_rows, used, language, file)
+    )
+    mistakes += [*_unprintable(root, definition, file), *_two_parents(root, definition, file)]
     if not root.children and not definition.all_captions:
         where = file or dimension.name
         mistakes.append(Mistake(where, 0, 0, f"Hierarchy {definition.name} has no member at all."))
@@ -92,6 +88,115 @@ def build_hierarchy(
     for node in ordered:
         member[node.rows] = node.number
     return _hierarchy(dimension, definition, ordered, language), member, []
+
+
+def _rows_as_paths(
+    definition: HierarchyDefinition, rows: Mapping[str, Sequence[Any]], n_rows: int, language: str
+) -> _Node:
+    """The tree of rows that hold the key of each level."""
+    root = _Node(-1, "", None)
+    keys = [_texts(rows[level.key]) for level in definition.levels]
+    for row in range(n_rows):
+        node = root
+        for depth, level in enumerate(definition.levels):
+            key = keys[depth][row]
+            if key is None:
+                continue
+            child = node.children.get((depth, key))
+            if child is None:
+                child = node.children[depth, key] = _Node(depth, key, node)
+                _describe(child, level, rows, row, language)
+            node = child
+        node.rows.append(row)
+    _keep_facts_off_parents([root, *_walk(root)])
+    return root
+
+
+def _rows_as_tree(
+    definition: HierarchyDefinition,
+    rows: Mapping[str, Sequence[Any]],
+    n_rows: int,
+    used: Set[int],
+    language: str,
+    file: str,
+) -> tuple[_Node, list[Mistake]]:
+    """The tree of rows that hold a key and the key above it.
+
+    A member with facts of its own beneath others holds them in a member ``#own`` beneath, so that it is
+    the sum of its children like any other.
+    """
+    level = definition.levels[0]
+    keys, parents = _texts(rows[level.key]), _texts(rows[level.parent or ""])
+    root = _Node(-1, "", None)
+    nodes: dict[str, _Node] = {}
+    above: dict[str, str | None] = {}
+    wrong: dict[str, str] = {}
+    for row in range(n_rows):
+        key, parent = keys[row], parents[row]
+        if key is None:
+            root.rows.append(row)
+            continue
+        parent = None if parent in (key, level.null_parent) else parent
+        if key in nodes and above[key] != parent:
+            places = " and ".join(f"“{place}”" if place else "the top" for place in (above[key], parent))
+            wrong.setdefault(
+                f"Key “{key}” of {definition.name} stands under {places}.", "Give it one parent."
+            )
+        if key not in nodes:
+            nodes[key], above[key] = _Node(0, key, root), parent
+            _describe(nodes[key], level, rows, row, language)
+        nodes[key].rows.append(row)
+    for key, parent in above.items():
+        if parent is not None and parent not in nodes:
+            cause = f"Key “{key}” of {definition.name} stands under “{parent}”, which isn't there."
+            wrong[cause] = "Add the parent, or leave it empty for a member at the top."
+    for cycle in _cycles(above):
+        shown = " → ".join(f"“{key}”" for key in cycle[:_SHOWN])
+        wrong[f"Keys of {definition.name} stand under one another in a circle: {shown}."] = "Break it."
+    mistakes = [Mistake(file, 0, 0, cause, remedy) for cause, remedy in sorted(wrong.items())[:_SHOWN]]
+    _keep_facts_off_parents([root])
+    if not mistakes:
+        _hang(root, nodes, above, used)
+        deepest = max((node.level for node in nodes.values()), default=0)
+        if deepest >= MAX_DEPTH:
+            cause = f"{definition.name} is {deepest + 1} members deep; the limit is {MAX_DEPTH}."
+            mistakes.append(Mistake(file, 0, 0, cause))
+    return root, mistakes
+
+
+def _cycles(above: Mapping[str, str | None]) -> list[list[str]]:
+    """Keys that are above themselves, one circle each."""
+    done: set[str] = set()
+    found: list[list[str]] = []
+    for start in above:
+        path: dict[str, None] = {}
+        key: str | None = start
+        while key is not None and key in above and key not in done and key not in path:
+            path[key] = None
+            key = above[key]
+        if key in path:
+            walked = list(path)
+            found.append([*walked[walked.index(key) :], key])
+        done.update(path)
+    return found
+
+
+def _hang(root: _Node, nodes: Mapping[str, _Node], above: Mapping[str, str | None], used: Set[int]) -> None:
+    for key, node in nodes.items():
+        parent = above[key]
+        node.parent = root if parent is None else nodes[parent]
+        node.parent.children[0, key] = node
+    pending = list(root.children.values())
+    while pending:
+        node = pending.pop()
+        node.level = 0 if node.parent is None or node.parent is root else node.parent.level + 1
+        pending.extend(node.children.values())
+    for node in nodes.values():
+        if node.children and not used.isdisjoint(node.rows):
+            captions = {code: f"({caption})" for code, caption in node.captions.items()}
+            own = _Node(node.level + 1, OWN_KEY, node, captions)
+            own.rows, node.rows = node.rows, []
+            node.children[0, OWN_KEY] = own
 
 
 def _texts(column: Sequence[Any]) -> list[str | None]:
@@ -121,16 +226,16 @@ def _describe(
         node.properties[name] = "" if value is None else _text(value)
 
 
-def _keep_facts_off_parents(node: _Node, n_levels: int) -> None:
-    for child in list(node.children.values()):
-        _keep_facts_off_parents(child, n_levels)
-    if node.rows and (node.children or node.level < 0):
-        depth = node.level + 1
-        unknown = node.children.setdefault(
-            (depth, UNKNOWN_KEY), _Node(depth, UNKNOWN_KEY, node, {}, None, {})
-        )
-        unknown.rows.extend(node.rows)
-        node.rows = []
+def _keep_facts_off_parents(nodes: Iterable[_Node]) -> None:
+    """Rows of members that have children go to a member beneath, whose key is UNKNOWN_KEY."""
+    for node in nodes:
+        if node.rows and (node.children or node.level < 0):
+            depth = node.level + 1
+            unknown = node.children.setdefault(
+                (depth, UNKNOWN_KEY), _Node(depth, UNKNOWN_KEY, node, {}, None, {})
+            )
+            unknown.rows.extend(node.rows)
+            node.rows = []
 
 
 def _two_parents(root: _Node, definition: HierarchyDefinition, file: str) -> list[Mistake]:
@@ -188,14 +293,23 @@ def _rank(values: set[Any]) -> dict[Any, tuple[int, float, str]]:
 def _number(root: _Node, definition: HierarchyDefinition) -> list[_Node]:
     """Members depth first, siblings by their order column, then by key."""
     nodes = _walk(root)
-    levels = range(len(definition.levels))
+    levels = range(1 + max((node.level for node in nodes), default=0))
     orders = [_rank({node.order for node in nodes if node.level == level}) for level in levels]
-    keys = [_rank({n.key for n in nodes if n.level == level and n.key != UNKNOWN_KEY}) for level in levels]
+    keys = [
+        _rank({n.key for n in nodes if n.level == level and n.key not in (UNKNOWN_KEY, OWN_KEY)})
+        for level in levels
+    ]
 
     def place(node: _Node) -> tuple[Any, ...]:
         unknown = node.key == UNKNOWN_KEY
-        key = None if unknown else node.key
-        return (unknown, orders[node.level][node.order], node.level, keys[node.level][key])
+        key = None if unknown or node.key == OWN_KEY else node.key
+        return (
+            unknown,
+            node.key != OWN_KEY,
+            orders[node.level][node.order],
+            node.level,
+            keys[node.level][key],
+        )
 
     ordered: list[_Node] = []
     if definition.all_captions is not None:
@@ -222,10 +336,15 @@ def _hierarchy(
 ) -> Hierarchy:
     name = hierarchy_name(dimension, definition)
     has_all = definition.all_captions is not None
+    parent_child = definition.levels[0].parent is not None
     levels = [
         Level(level.name, f"{name}.{quote(level.name)}", level.captions or {language: level.name})
         for level in definition.levels
     ]
+    for depth in range(1, 1 + max((node.level for node in nodes), default=0)) if parent_child else ():
+        captions_there = {code: f"{caption} {depth + 1}" for code, caption in levels[0].captions.items()}
+        called = f"{levels[0].name} {depth + 1}"
+        levels.append(Level(called, f"{name}.{quote(called)}", captions_there))
     if has_all:
         levels.insert(0, Level("(All)", f"{name}.[(All)]", {language: "(All)"}))
     shared = _keys_met_twice(nodes)
@@ -234,8 +353,10 @@ def _hierarchy(
         if node.level < 0:
             unique_names.append(f"{name}.[All]")
             continue
-        level = levels[node.level + has_all]
-        path = node.path() if node.level in shared or node.key == UNKNOWN_KEY else (node.key,)
+        level = levels[has_all if parent_child else node.level + has_all]
+        path = node.path() if node.level in shared or node.key in (UNKNOWN_KEY, OWN_KEY) else (node.key,)
+        if parent_child:
+            path = path[-2:]
         unique_names.append(f"{level.unique_name}.{''.join(f'&{quote(key)}' for key in path)}")
     languages = dict.fromkeys(code for node in nodes for code in node.captions) or {language: None}
     captions: dict[str, tuple[str, ...]] = {}
@@ -265,6 +386,7 @@ def _hierarchy(
         depth=np.array([node.level + has_all for node in nodes], dtype=np.int32),
         properties={key: tuple(node.properties.get(key, "") for node in nodes) for key in properties},
         time=definition.time,
+        parent_child=parent_child,
     )
 
 
@@ -272,7 +394,7 @@ def _keys_met_twice(nodes: list[_Node]) -> set[int]:
     seen: set[tuple[int, str]] = set()
     shared: set[int] = set()
     for node in nodes:
-        if node.key != UNKNOWN_KEY and (node.level, node.key) in seen:
+        if node.key not in (UNKNOWN_KEY, OWN_KEY) and (node.level, node.key) in seen:
             shared.add(node.level)
         seen.add((node.level, node.key))
     return shared

@@ -184,7 +184,9 @@ class Loader:
 
     def dimension(self, number: int, definition: DimensionDefinition) -> _Dimension | None:
         relation, where = f"dim{number}", self.facts_name
-        keys = list(dict.fromkeys(level.key for h in definition.hierarchies for level in h.levels))
+        levels = [level for h in definition.hierarchies for level in h.levels]
+        keyed = [column for level in levels for column in (level.key, level.parent) if column is not None]
+        keys = list(dict.fromkeys(keyed))
         others = [column for column in _columns(definition) if column not in keys]
         picked = ", ".join(f"min({_sql(column)}) AS {_sql(column)}" for column in others)
         grouped = ", ".join(map(_sql, keys))
@@ -218,8 +220,12 @@ class Loader:
         if definition.table is not None:
             join = self.join_table(definition, relation, where)
             unknown = self.check_keys(definition, relation, join, where)
+        used: frozenset[int] = frozenset()
+        if any(level.parent is not None for level in levels):
+            sql = f"SELECT DISTINCT celosia_row FROM raw JOIN {relation} ON {join}"
+            used = frozenset(row for (row,) in self.engine.rows(sql))
         built = [
-            build_hierarchy(definition, h, rows, n_rows + (unknown > 0), self.language, where)
+            build_hierarchy(definition, h, rows, n_rows + (unknown > 0), self.language, where, used)
             for h in definition.hierarchies
         ]
         for _, _, mistakes in built:
@@ -405,8 +411,7 @@ def _columns(dimension: DimensionDefinition) -> dict[str, str]:
             user = f"level {level.name} of {dimension.name}"
             columns = (level.key, *level.caption_columns.values(), *level.properties.values())
             found.update(dict.fromkeys(columns, user))
-            if level.order is not None:
-                found[level.order] = user
+            found.update((column, user) for column in (level.order, level.parent) if column is not None)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.cube.evaluate import Context, Evaluator, function
+from app.cube.hierarchies import OWN_KEY
 from app.cube.names import Column
 from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value
 from app.mdx import parse_expression
@@ -111,6 +112,14 @@ def _parent(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _next(ev: Evaluator, call: Call, ctx: Context) -> Value:
     column, member = _one(ev, ev.arguments(call, 1, 1, ctx)[0], ctx)
     return _member(column, shifted(column, member, 1 if call.function.upper() == "NEXTMEMBER" else -1))
+
+
+@function("DATAMEMBER")
+def _data_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """What a member of a parent-child hierarchy has of its own; of others, the member itself."""
+    column, member = _one(ev, ev.arguments(call, 1, 1, ctx)[0], ctx)
+    own = [child for child in children(column, member) if column.hierarchy.keys[child] == OWN_KEY]
+    return _member(column, own[0] if own else member)
 
 
 @function("LAG", "LEAD")

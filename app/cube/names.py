@@ -87,7 +87,8 @@ class Column:
         for level in levels:
             if part.keys is not None:
                 path = "".join(f"&{quote(key)}" for key in part.keys)
-                name = f"{tree.levels[level].unique_name}.{path}"
+                top = tree.levels[tree.has_all if tree.parent_child else level]
+                name = f"{top.unique_name}.{path}"
                 fitting = self.by_unique_name.get(name.lower(), [])
                 found.update(
                     dict.fromkeys(m for m in fitting if tree.unique_names[m] == name or len(fitting) == 1)
@@ -183,7 +184,9 @@ class Names:
         if level is not None:
             if len(parts) == 1:
                 return LevelValue(column.number, level)
-            levels, rest = (level,), parts[1:]
+            # The one level of a parent-child hierarchy holds its whole tree.
+            levels = range(level, len(tree.levels)) if self.is_tree(tree, level) else (level,)
+            rest = parts[1:]
         if rest[-1].keys is None:
             calculated = self.calculated.get((column.number, rest[-1].text.lower()))
             if calculated is not None:
@@ -215,6 +218,11 @@ class Names:
         members = [member for level in levels for member in column.at_level[level].tolist()]
         near = self._nearest(rest[0].text, column, members)
         return source.mistake(name.at, f"There is no {written}.", near)
+
+    @staticmethod
+    def is_tree(tree: Hierarchy, level: int) -> bool:
+        """Whether a level stands for all members of a parent-child hierarchy."""
+        return tree.parent_child and level == int(tree.has_all)
 
     @staticmethod
     def _level(column: Column, part: Part) -> int | None:

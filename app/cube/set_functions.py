@@ -40,6 +40,8 @@ def _members(ev: Evaluator, call: Call, ctx: Context) -> Value:
         raise ev.error(ctx, call.at, "Members is of a level or hierarchy.", "Use Children, or Descendants.")
     if isinstance(value, LevelValue):
         members = column.at_level[value.level]
+        if ev.names.is_tree(column.hierarchy, value.level):
+            members = np.arange(column.hierarchy.has_all, column.hierarchy.size, dtype=np.int32)
     else:
         members = np.arange(column.hierarchy.size, dtype=np.int32)
     found = SetValue((column.number,), members[:, None])

@@ -58,6 +58,9 @@ class Hierarchy:
         Member properties, one value for each member.
     time : bool
         Whether the hierarchy is of time, so that period functions work on it.
+    parent_child : bool
+        Whether one level of the definition holds a whole tree: then each depth is a level here, and all
+        members bear the name of the first.
     """
 
     dimension: str
@@ -74,6 +77,7 @@ class Hierarchy:
     depth: IntArray
     properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     time: bool = False
+    parent_child: bool = False
 
     def __post_init__(self) -> None:
         n = len(self.keys)

@@ -81,6 +81,8 @@ class LevelDefinition:
     """Level: key column, caption column by language, column to order by, property columns.
 
     ``unique``: a key stands for one member in the whole level; else only beneath one parent.
+    ``parent``: column with the key of the member above, so that the level holds a whole tree (a parent-child
+    hierarchy); tops have none, or ``null_parent``, or themselves.
     """
 
     name: str
@@ -90,6 +92,8 @@ class LevelDefinition:
     order: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
     unique: bool = True
+    parent: str | None = None
+    null_parent: str | None = None
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,9 @@ def _hierarchies(
         levels = tuple(_levels(table, languages, columns))
         if not levels:
             table.wrong(f"Hierarchy {name} has no level.", "Add one as [[dimension.hierarchy.level]].")
+        if len(levels) > 1 and any(level.parent is not None for level in levels):
+            cause = f"Hierarchy {name} has a level with a parent column and other levels."
+            table.wrong(cause, "A parent-child hierarchy has that level alone.")
         table.done()
         yield HierarchyDefinition(name, captions, everything, levels, default, time)
 
@@ -179,11 +182,15 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
                 columns.check(inner, item, column)
         columns.check(table, "key", key or None)
         columns.check(table, "order", order)
+        parent, null_parent = table.text("parent"), table.text("null-parent")
+        columns.check(table, "parent", parent)
+        if null_parent is not None and parent is None:
+            table.wrong("Key null-parent goes with parent.", "Give parent, or leave it out.", "null-parent")
         for column in label.values():
             columns.check(table, "label", column)
         unique = table.flag("unique", True)
         table.done()
-        yield LevelDefinition(name, captions, key, label, order, properties, unique)
+        yield LevelDefinition(name, captions, key, label, order, properties, unique, parent, null_parent)
 
 
 def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Iterator[MeasureDefinition]:
