@@ -20,7 +20,7 @@ from app.pipeline.cell_table import as_groups
 from app.pipeline.define_rules import REQUESTED, rule_of
 from app.pipeline.members import find_member
 from app.pipeline.twins import find_twins, recorded
-from solver.rules import Manual, Profiles, Request, Rule, Zero, assess
+from solver.rules import Manual, Profiles, Request, Rule, Threshold, Zero, assess
 
 #: Protection of an associated cell where no rule states it, in per cent of its value.
 ASSOCIATED_PERCENT = 10.0
@@ -81,6 +81,7 @@ class _Assessor:
         self._holder = np.full(n, -1, dtype=np.int64)
         self._occupied = np.zeros(n, dtype=np.bool_)
         self._waived = np.zeros(n, dtype=np.bool_)
+        self._mass = np.zeros(n)
 
     def result(self) -> CubePrimaries:
         manual = self._decide()
@@ -124,13 +125,25 @@ class _Assessor:
         found = self._profiles(self._cells.coords[rows], rules)
         self._occupied[rows] = found.count > 0
         self._holder[rows] = found.holder
+        self._mass[rows] = found.mass
         self._check_values(rows, found)
         self._apply(rows, measure, found, rules)
+        if not measure.nonnegative:
+            self._widen(rows, rules)
         place = {int(row): number for number, row in enumerate(rows)}
         for row, percent in manual.items():
             if row in place and found.count[place[row]] > 0:
                 profiles = _solver_profiles(measure, found)
                 self._take(rows, profiles, [Manual([place[row]], percent=percent)])
+
+    def _widen(self, rows: Longs, rules: Sequence[Rule]) -> None:
+        """Gains and losses that cancel are no less confidential: levels of thin cells are of their size."""
+        for rule in rules:
+            if isinstance(rule, Threshold):
+                thin = rows[self._reason(rule.name)[rows]]
+                level = rule.percent / 100 * self._mass[thin]
+                self._lpl[thin] = np.maximum(self._lpl[thin], level)
+                self._upl[thin] = np.maximum(self._upl[thin], level)
 
     def _profiles(self, coords: IntArray, rules: Sequence[Rule]) -> CubeProfiles:
         own, groups = as_groups(self._cells.space, coords)
@@ -187,13 +200,12 @@ class _Assessor:
         if len(lonely):
             hit[lonely] = self._sensitive_elsewhere(twin[lonely], above, by_name)
         hit &= self._occupied[rows] & ~self._waived[rows] & ~self._must_show[rows]
-        value = np.abs(cells.values[rows])
         stated = [
             item.parameters["p"]
             for item in (*protection.rules, *by_name[above].rules)
             if item.name == "threshold" and "p" in item.parameters
         ]
-        level = (stated[0] if stated else ASSOCIATED_PERCENT) / 100 * np.nan_to_num(value)
+        level = (stated[0] if stated else ASSOCIATED_PERCENT) / 100 * self._mass[rows]
         chosen = rows[hit]
         self._sensitive[chosen] |= level[hit] > 0
         self._lpl[chosen] = np.maximum(self._lpl[chosen], level[hit])
@@ -299,6 +311,7 @@ def _solver_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
         top=np.abs(found.top),
         kind="frequency" if measure.is_frequency else "magnitude",
         weighted_count=found.weighted_count,
+        mass=found.mass,
         negative_values=not measure.nonnegative,
     )
 
@@ -312,5 +325,6 @@ def _requested_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
         top=requested[:, None],
         kind="frequency" if measure.is_frequency else "magnitude",
         request=np.where(requested > 0, REQUESTED, ""),
+        mass=found.mass,
         negative_values=not measure.nonnegative,
     )
