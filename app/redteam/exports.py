@@ -81,9 +81,19 @@ def _sdmx_json(content: bytes) -> Figures:
         raise UnreadableError(f"no SDMX-JSON data message: {error}") from error
 
 
+def _px(content: bytes) -> Figures:
+    try:
+        _, _, data = content.decode().replace("\r", "").partition("\nDATA=\n")
+        signs = data.rstrip().removesuffix(";").split()
+        return [None if sign in ('".."', '"-"') else float(sign) for sign in signs]
+    except ValueError as error:
+        raise UnreadableError(f"no PX file: {error}") from error
+
+
 #: How each kind of download is read, by the name that the catalogue gives it.
 READERS: Mapping[str, Callable[[bytes], Figures]] = {
     "parquet": _parquet,
     "sdmx-csv": _sdmx_csv,
     "sdmx-json": _sdmx_json,
+    "px": _px,
 }

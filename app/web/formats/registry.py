@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.web.formats import csv, jsonstat, parquet, sdmxcsv, sdmxjson, xlsx
+from app.web.formats import csv, jsonstat, parquet, px, sdmxcsv, sdmxjson, xlsx
 from app.web.formats.download import Download
 
 
@@ -52,5 +52,6 @@ FORMATS = (
     Format("parquet", "Parquet", parquet.MEDIA_TYPE, "PARQUET", parquet.write),
     Format("sdmx-csv", "SDMX-CSV", sdmxcsv.MEDIA_TYPE, "SDMX", sdmxcsv.write, registered=False),
     Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.write, registered=False),
+    Format("px", "PX", px.MEDIA_TYPE, "", px.write, registered=False),
 )
 BY_EXTENSION = {form.extension: form for form in FORMATS}
