@@ -160,10 +160,10 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
     """
     try:
         engine = sa.create_engine(url)
-    except (sa.exc.ArgumentError, ModuleNotFoundError, ValueError) as error:
-        raise UserError(
-            "The database URL can't be used: no such dialect or driver, or it is no URL."
-        ) from error
+    except ModuleNotFoundError as error:
+        raise UserError(f"The database URL can't be used: driver {error.name} isn't installed.") from error
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise UserError("The database URL can't be used: no such dialect, or it is no URL.") from error
     where = engine.url.render_as_string(hide_password=True)
     try:
         with engine.connect() as connection:
@@ -172,7 +172,7 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
         raise OperatorError(f"Database {where} can't be read: {_first_line(error.orig)}.") from error
     except sa.exc.SQLAlchemyError as error:
         cause = _first_line(getattr(error, "orig", None) or type(error).__name__)
-        raise UserError(f"Database {where} refuses the query of the facts: {cause}.") from error
+        raise UserError(f"Database {where} refuses the query: {cause}.") from error
     finally:
         engine.dispose()
 
@@ -192,7 +192,7 @@ def _read(result: sa.CursorResult[Any]) -> tuple[pa.Table, str]:
     try:
         table = pa.table({name: pa.array(column) for name, column in zip(names, columns, strict=True)})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise UserError("A column of the facts mixes types; cast it in the query.") from error
+        raise UserError("A column of the query mixes types; cast it there.") from error
     return table, hashlib.sha256(f"{names}{n}{digest % 2**256}".encode()).hexdigest()
 
 

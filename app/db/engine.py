@@ -24,7 +24,7 @@ def connect(url: str) -> sa.Engine:
     UserError
         If the URL can't be read or names another kind of database.
     OperatorError
-        If the folder of an SQLite file can't be made.
+        If the folder of an SQLite file can't be made, or PostgreSQL's driver isn't installed.
     """
     try:
         parsed = sa.make_url(url)
@@ -34,7 +34,12 @@ def connect(url: str) -> sa.Engine:
         ) from None
     kind = parsed.get_backend_name()
     if kind == "postgresql":
-        return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        try:
+            return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        except ModuleNotFoundError:
+            raise OperatorError(
+                "The driver of PostgreSQL isn't installed. It comes with the extra: celosia[postgres]."
+            ) from None
     if kind != "sqlite":
         raise UserError(f"Databases of kind {kind} aren't supported. Use sqlite or postgresql.")
     if parsed.database and parsed.database != ":memory:":
