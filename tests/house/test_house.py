@@ -17,9 +17,9 @@ from babel.messages.pofile import read_po
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("app", "solver", "demo", "bench")
 TOP = {
-    ".ci", ".dockerignore", ".gitignore", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "README.md", "app", "bench",
-    "constraints.txt", "demo", "docker-compose.yml", "docs", "pyproject.toml", "solver", "static",
-    "templates", "tests",
+    ".ci", ".dockerignore", ".gitignore", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "README.md",
+    "app", "bench", "constraints.txt", "demo", "docker-compose.yml", "docs", "pyproject.toml", "solver",
+    "static", "templates", "tests",
 }  # fmt: skip
 
 
