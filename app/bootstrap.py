@@ -18,6 +18,7 @@ from app.mdx import parse
 from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_publication
 from app.pipeline.explore import Answer, cube_asked, explore
+from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
 from app.pipeline.run import STEP_NAMES, Outcome, run
 from app.pipeline.run import export_problems as write_problems
@@ -124,6 +125,12 @@ def explain_formulas(folder: Path, text: str, file: str = "") -> tuple[Explanati
     query = parse(text, file)
     with closing(open_cube(cube_asked(publication, query))) as server:
         return server.explain(query)
+
+
+def import_mondrian(schema: Path, out: Path, url: str) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write the cubes of a Mondrian 3 schema into a folder: the files, and what was left."""
+    imported = import_schema(schema, url)
+    return tuple(write_files(imported.files, out)), imported.left
 
 
 def read_status(folder: Path) -> dict[str, Any]:

@@ -94,6 +94,23 @@ def init(folder: Folder) -> None:
         typer.echo(f"{folder} is a small publication. Edit it, then: celosia check {folder}")
 
 
+@app.command("import-schema", rich_help_panel=_PUBLISH)
+def import_schema(
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA.XML", help="A Mondrian 3 schema.")],
+    out: Annotated[Path, typer.Option(help="Folder for the cubes' files; made if absent.")] = Path("cubes"),
+    url: Annotated[str, typer.Option(help="Database of the facts, as SQLAlchemy writes it.")] = (
+        "sqlite:///facts.db"
+    ),
+) -> None:
+    """Take over the cubes of a Mondrian 3 schema, and say what was left."""
+    with failures_in_words():
+        files, left = bootstrap.import_mondrian(schema, out, url)
+    for file in files:
+        typer.echo(f"Wrote {file}")
+    for line in left:
+        typer.echo(line)
+
+
 @app.command(rich_help_panel=_PUBLISH)
 def run(folder: Folder) -> None:
     """Compute and publish a release: crawl, assess, build, suppress, audit, release.

@@ -113,14 +113,7 @@ class Loader:
     def open_facts(self) -> None:
         facts = self.definition.facts
         if facts.url is not None:
-            try:
-                table, digest = read_database(facts.url, facts.sql or "")
-            except UserError as error:
-                for mistake in error.mistakes:
-                    self.wrong(mistake.cause, mistake.remedy)
-                raise UserError(self.mistakes) from error
-            self.engine.keep_table("raw", table)
-            self.digests.append(digest)
+            self.open_query("raw", facts.sql or "")
             self.facts_name = "the query of the facts"
         else:
             self.facts_name = self.open_file("raw", facts.file or "")
@@ -128,6 +121,23 @@ class Loader:
         self.n = self.engine.rows("SELECT count(*) FROM raw")[0][0]
         if self.n == 0:
             self.wrong(f"{self.facts_name} has no rows.")
+
+    def open_query(self, relation: str, sql: str) -> None:
+        try:
+            table, digest = read_database(self.definition.facts.url or "", sql)
+        except UserError as error:
+            for mistake in error.mistakes:
+                self.wrong(mistake.cause, mistake.remedy)
+            raise UserError(self.mistakes) from error
+        self.engine.keep_table(relation, table)
+        self.digests.append(digest)
+
+    def open_table(self, relation: str, dimension: DimensionDefinition) -> str:
+        """Take in the table of a dimension; what to call it."""
+        if dimension.sql is None:
+            return self.open_file(relation, dimension.table or "")
+        self.open_query(relation, dimension.sql)
+        return f"the query of dimension {dimension.name}"
 
     def open_file(self, relation: str, path: str) -> str:
         try:
@@ -167,7 +177,7 @@ class Loader:
                     f"Measure {measure.name}: an average with sampling weights isn't a measure.", remedy
                 )
         for dimension in self.definition.dimensions:
-            if dimension.table is None:
+            if not dimension.has_table:
                 wanted.update(_columns(dimension))
             elif dimension.fact_key is not None:
                 wanted[dimension.fact_key] = f"dimension {dimension.name}"
@@ -191,9 +201,9 @@ class Loader:
         picked = ", ".join(f"min({_sql(column)}) AS {_sql(column)}" for column in others)
         grouped = ", ".join(map(_sql, keys))
         source = "raw"
-        if definition.table is not None:
+        if definition.has_table:
             source = f"table{number}"
-            where = self.open_file(source, definition.table)
+            where = self.open_table(source, definition)
             types = self.engine.describe(source)
             known = len(self.mistakes)
             for column, user in _columns(definition).items():
@@ -217,7 +227,7 @@ class Loader:
         rows = {column: [row[index] for row in found] + [None] for index, column in enumerate(columns)}
         join = " AND ".join(f"raw.{_sql(key)} IS NOT DISTINCT FROM {relation}.{_sql(key)}" for key in keys)
         unknown = 0
-        if definition.table is not None:
+        if definition.has_table:
             join = self.join_table(definition, relation, where)
             unknown = self.check_keys(definition, relation, join, where)
         used: frozenset[int] = frozenset()

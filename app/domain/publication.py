@@ -110,7 +110,10 @@ class HierarchyDefinition:
 
 @dataclass(frozen=True)
 class DimensionDefinition:
-    """A dimension on columns of the facts, or of ``table`` joined by ``table_key`` = facts' ``fact_key``."""
+    """A dimension on columns of the facts, or of a table joined by ``table_key`` = facts' ``fact_key``.
+
+    The table is the file ``table``, or what ``sql`` gives from the database of the facts.
+    """
 
     name: str
     captions: Texts
@@ -118,6 +121,11 @@ class DimensionDefinition:
     table: str | None = None
     table_key: str | None = None
     fact_key: str | None = None
+    sql: str | None = None
+
+    @property
+    def has_table(self) -> bool:
+        return self.table is not None or self.sql is not None
 
 
 @dataclass(frozen=True)

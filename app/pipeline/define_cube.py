@@ -124,10 +124,21 @@ def _dimensions(
         file, key = table.text("table"), table.text("key")
         fact = table.text("fact")
         columns = facts
-        if file is not None:
-            file, columns = _file(table, "table", file, folder)
+        sql = table.text("sql")
+        if sql is not None and facts.names is not None:
+            table.wrong(
+                "Key sql reads the database of the facts, but these are a file.", "Give table.", "sql"
+            )
+        if sql is not None and file is not None:
+            table.wrong(
+                "A dimension's table is a file or a query, one of the two.", "Give table or sql.", "sql"
+            )
+        if file is not None or sql is not None:
+            columns = Columns("", None)
+            if file is not None:
+                file, columns = _file(table, "table", file, folder)
             if key is None:
-                table.wrong("A dimension table needs the column that joins it.", "Give key.", "table")
+                table.wrong("A dimension table needs the column that joins it.", "Give key.")
             columns.check(table, "key", key)
             facts.check(table, "fact" if fact else "key", fact or key)
         elif key is not None or fact is not None:
@@ -136,7 +147,7 @@ def _dimensions(
         if not hierarchies:
             table.wrong(f"Dimension {name} has no hierarchy.", "Add one as [[dimension.hierarchy]].")
         table.done()
-        yield DimensionDefinition(name, captions, hierarchies, file, key, fact or key)
+        yield DimensionDefinition(name, captions, hierarchies, file, key, fact or key, sql)
 
 
 def _hierarchies(

@@ -14,7 +14,7 @@ import pytest
 
 COMMANDS = (
     "demo", "init", "run", "serve", "crawl", "assess", "build", "suppress", "audit", "release", "check",
-    "status", "mdx", "explain-formula", "export-problems", "attack",
+    "status", "mdx", "explain-formula", "import-schema", "export-problems", "attack",
 )  # fmt: skip
 
 

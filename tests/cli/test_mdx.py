@@ -93,3 +93,21 @@ def test_formulas_are_explained(firms: Path) -> None:
     assert "= 2 · [Measures].[Turnover]" in done.stdout
     assert "(r - 0.05) · [Measures].[Firms] ≤ [Measures].[Turnover]" in done.stdout
     assert "refers to itself" in done.stdout
+
+
+def test_a_mondrian_schema_is_taken_over(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.xml"
+    schema.write_text(
+        '<Schema><Cube name="Sales"><Table name="sales"/>'
+        '<Dimension name="Shop"><Hierarchy><Level name="Shop" column="shop"/></Hierarchy></Dimension>'
+        '<Measure name="Units" column="units" aggregator="sum"/></Cube><Role name="boss"/></Schema>'
+    )
+    done = celosia(
+        "import-schema", str(schema), "--out", "made", "--url", "sqlite:///shop.db", folder=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Wrote made/sales.toml" in done.stdout
+    assert "schema.xml:1: Role boss is left" in done.stdout
+    assert 'url = "sqlite:///shop.db"' in (tmp_path / "made" / "sales.toml").read_text()
+    again = celosia("import-schema", str(schema), "--out", "made", folder=tmp_path)
+    assert_words(again, 2, "sales.toml already")

@@ -112,3 +112,9 @@ def test_definition_files(tmp_path: Path) -> None:
     assert "Expected" in told[first + 2]
     assert "solve-ordre" in told[first + 7]
     assert "formula is missing" in told[first + 8] or "twice" in told[first + 9]
+
+
+def test_queries_of_dimensions_need_a_database(tmp_path: Path) -> None:
+    cube = CUBE.replace('table = "../data/places.csv"', 'sql = "select * from places"')
+    with pytest.raises(UserError, match="these are a file"):
+        load_publication(write_office(tmp_path, cube=cube))
