@@ -12,7 +12,7 @@ from lxml.html import HtmlElement
 from app.domain.progress import ProgressCallback, StepProgress
 from app.redteam.algebra import Meaning
 from app.redteam.bounds import Intervals, interval_of_cells
-from app.redteam.exports import READERS, export_leaks
+from app.redteam.exports import DRAWING, READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
 from app.redteam.pages import (
     PageLeak,
@@ -31,6 +31,8 @@ from app.redteam.workbook import workbook_leaks
 
 #: Share of a value (and least amount) within which two numbers are the same one.
 TOLERANCE = 1e-6
+#: Downloads that repeat the tidy CSV's cells.
+COPIES = frozenset({"xlsx", DRAWING, *READERS})
 #: Columns that each table is sorted by.
 SORTED_COLUMNS = 2
 
@@ -118,7 +120,7 @@ class _Reading:
             meaning = self._meaning(query, structure)
             listed: Document | None = None
             for kind, address in query.downloads.items():
-                if kind == "xlsx" or kind in READERS:
+                if kind in COPIES:
                     continue
                 document = self._document(kind, address)
                 if document is None:
@@ -178,9 +180,9 @@ class _Reading:
         return None
 
     def _copies(self, query: Query, meaning: Meaning, listed: Document) -> None:
-        """The downloads whose cells stand in the order of the tidy CSV."""
+        """The downloads that repeat the cells of the tidy CSV."""
         for kind, address in query.downloads.items():
-            if kind != "xlsx" and kind not in READERS:
+            if kind not in COPIES:
                 continue
             content = self._site.content(address)
             if content is None:

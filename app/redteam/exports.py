@@ -1,4 +1,4 @@
-"""Reading further downloads, whose cells stand in the order of the tidy CSV: the figure of each."""
+"""Reading further downloads: figures that stand in the order of the tidy CSV, and drawings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO, StringIO
 
 import pyarrow as pa
+from lxml import etree
 from pyarrow import parquet as pq
 
-from app.redteam.pages import PageLeak
+from app.redteam.pages import PageLeak, parse_page, read_block
 from app.redteam.tables import TableRow, UnreadableError
 
 Figures = list[float | None]
 
+#: A chart or map as a file.
+DRAWING = "svg"
 #: Share of a figure by which two documents may differ on it.
 _SAME = 1e-9
 
@@ -28,6 +31,9 @@ def export_leaks(kind: str, content: bytes, rows: Sequence[TableRow]) -> Iterato
     UnreadableError
         It can't be read, holds more than its cells, or says another thing than the CSV does.
     """
+    if kind == DRAWING:
+        yield from _drawing_leaks(content, rows)
+        return
     figures = READERS[kind](content)
     if len(figures) != len(rows):
         raise UnreadableError(f"{len(figures)} cells where the CSV has {len(rows)}")
@@ -38,6 +44,20 @@ def export_leaks(kind: str, content: bytes, rows: Sequence[TableRow]) -> Iterato
         elif not row.hidden and not _same(figure, row.value):
             raise UnreadableError("a figure that isn't the CSV's")
     yield from told
+
+
+def _drawing_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLeak]:
+    try:
+        drawing = etree.fromstring(content, etree.XMLParser(resolve_entities=False))
+    except etree.XMLSyntaxError as error:
+        raise UnreadableError(f"no SVG: {error}") from error
+    if etree.QName(drawing).localname != "svg":
+        raise UnreadableError("no SVG: another root")
+    # Marks are told from one another as on a page.
+    leaks, trouble = read_block(parse_page(content.decode()), rows)
+    if trouble:
+        raise UnreadableError(trouble)
+    yield from leaks
 
 
 def _same(one: float | None, other: float | None) -> bool:

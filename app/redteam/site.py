@@ -22,6 +22,7 @@ _TEXTS = (
     "application/atom+xml",
     "application/ld+json",
     "application/xml",
+    "image/svg+xml",
     "text/turtle",
 )
 #: Documents without cells by their nature.

@@ -10,7 +10,7 @@ from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy
 from app.domain.publication import QueryDefinition
 from app.web.contents import Contents, FolderEntry, SheetEntry
-from app.web.formats.registry import FORMATS
+from app.web.formats.registry import formats_for
 
 MEDIA_TYPE = "application/json"
 
@@ -125,7 +125,9 @@ def _query(contents: Contents, entry: SheetEntry, query: QueryDefinition) -> dic
         "show": query.view,
         "cube": contents.catalogue.cube_of[entry.sheet.id, query.id],
         "mdx": query.mdx.strip(),
-        "downloads": {form.extension: _pages(contents, f"{path}.{form.extension}") for form in FORMATS},
+        "downloads": {
+            form.extension: _pages(contents, f"{path}.{form.extension}") for form in formats_for(query.view)
+        },
     }
 
 

@@ -275,6 +275,8 @@ class _Front:
         if form is None:
             raise RefusalError(404)
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
+        if query.view not in form.views:
+            raise RefusalError(404)
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
         return Reply(

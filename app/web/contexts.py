@@ -140,6 +140,20 @@ class EmbedPage:
     source: Link
 
 
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A query's chart or maps as a file of their own; lines of text are as long as fit."""
+
+    template: ClassVar[str] = "drawing.svg"
+    id: str
+    heading: tuple[str, ...]
+    context: tuple[str, ...]
+    chart: Chart | None
+    maps: tuple[TileMap, ...]
+    source: str
+    style: Markup
+
+
 @dataclass(frozen=True)
 class ProtectedMeasure:
     """A measure and what its rules mean, in words."""

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from app.domain.cube import Texts, text_in
 from app.web.contents import Contents, SheetEntry
-from app.web.formats.registry import FORMATS, Format
+from app.web.formats.registry import Format, formats_for
 
 ATOM = "application/atom+xml; charset=utf-8"
 SITEMAP = "application/xml; charset=utf-8"
@@ -184,7 +184,7 @@ def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]
 def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[Format, str]]:
     for query in entry.sheet.queries:
         path = f"{base}/{language}/s/{quote(entry.sheet.id)}/{quote(query.id)}"
-        for form in FORMATS:
+        for form in formats_for(query.view):
             yield form, f"{path}.{form.extension}"
 
 

@@ -61,7 +61,8 @@ def openapi_document(contents: Contents, base: str) -> bytes:
             "version": catalogue.release_id,
             "description": "Every figure is exact or hidden. A hidden one is null with status C in "
             "JSON-stat, empty with OBS_STATUS Q and CONF_STATUS C in CSV and SDMX-CSV, the text [c] in XLSX, "
-            "null beside the same statuses in Parquet and SDMX-JSON, the sign .. in PX.",
+            "null beside the same statuses in Parquet and SDMX-JSON, the sign .. in PX, "
+            "hatched in SVG (of queries shown as charts or maps).",
         },
         "servers": [{"url": base}],
         "paths": {

@@ -36,7 +36,7 @@ from app.web.contexts import (
     SheetPage,
 )
 from app.web.formats.download import Download
-from app.web.formats.registry import FORMATS
+from app.web.formats.registry import formats_for
 from app.web.language import INTERFACE, language_name, long_date, translations
 from app.web.protection import protected_measures
 from app.web.refusals import sentence
@@ -128,9 +128,11 @@ class Site:
         if entry is not None:
             choices = self.contents.choices(entry.sheet, {})
             state = address_query(choices)
-            path = f"/{self.language}/s/{quote(entry.sheet.id)}/{quote(entry.sheet.queries[0].id)}"
+            query = entry.sheet.queries[0]
+            path = f"/{self.language}/s/{quote(entry.sheet.id)}/{quote(query.id)}"
             tables = tuple(
-                example(f"{path}.{form.extension}{f'?{state}' if state else ''}") for form in FORMATS
+                example(f"{path}.{form.extension}{f'?{state}' if state else ''}")
+                for form in formats_for(query.view)
             )
         cubes = tuple(
             example(f"/api/v1/structure/{quote(name)}.json") for name in self.contents.catalogue.cubes
@@ -296,12 +298,10 @@ class Site:
         arrangements: Mapping[str, Arrangement],
     ) -> Block:
         sheet = entry.sheet
-        contents = self.contents
-        cube = contents.catalogue.cubes[contents.catalogue.cube_of[sheet.id, query.id]]
         base = f"/{self.language}/s/{quote(sheet.id)}/{quote(query.id)}"
         state = address_query(choices)
         suffix = f"?{state}" if state else ""
-        captions = contents.hierarchy_captions(sheet.id, query.id)
+        captions = self.contents.hierarchy_captions(sheet.id, query.id)
         wanted = arrangements[query.id]
         others = tuple(
             pair for name, other in arrangements.items() if name != query.id for pair in other.fields(name)
@@ -312,18 +312,31 @@ class Site:
             title=title,
             context=self._context(choices, masked, captions, title),
             table=lay_out(arrange(masked, wanted), captions, self.language),
-            chart=charts.draw(
-                masked, query.options, contents.time_hierarchies(sheet.id, query.id), self.language
-            )
-            if query.view == "chart"
-            else None,
-            maps=maps.draw_maps(masked, query.options, cube, self.language) if query.view == "map" else (),
-            downloads=tuple(Link(form.name, f"{base}.{form.extension}{suffix}") for form in FORMATS),
+            chart=self._chart(entry, query, masked),
+            maps=self._maps(entry, query, masked),
+            downloads=tuple(
+                Link(form.name, f"{base}.{form.extension}{suffix}") for form in formats_for(query.view)
+            ),
             elsewhere=self._elsewhere(entry, query, title, suffix),
             arranger=arranger(
                 query.id, masked, wanted, captions, (*choice_fields(choices), *others), self.language
             ),
         )
+
+    def _chart(self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet) -> charts.Chart | None:
+        if query.view != "chart":
+            return None
+        time = self.contents.time_hierarchies(entry.sheet.id, query.id)
+        return charts.draw(masked, query.options, time, self.language)
+
+    def _maps(
+        self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet
+    ) -> tuple[maps.TileMap, ...]:
+        if query.view != "map":
+            return ()
+        catalogue = self.contents.catalogue
+        cube = catalogue.cubes[catalogue.cube_of[entry.sheet.id, query.id]]
+        return maps.draw_maps(masked, query.options, cube, self.language)
 
     def _context(
         self,
@@ -368,6 +381,8 @@ class Site:
             address=f"/{self.language}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
             context=self._context(choices, masked, captions, ""),
             table=lay_out(masked, captions, self.language),
+            chart=self._chart(entry, query, masked),
+            maps=self._maps(entry, query, masked),
             words=self._words(),
         )
 

@@ -24,29 +24,33 @@ class Renderer:
         self._environments: dict[str, Environment] = {}
 
     def __call__(self, page: Page) -> bytes:
-        environment = self._environment(page.frame.language)
-        return environment.get_template(page.template).render(page=page).encode()
+        return self._environment(page.frame.language).get_template(page.template).render(page=page).encode()
 
     def _environment(self, language: str) -> Environment:
-        environment = self._environments.get(language)
-        if environment is None:
-            environment = Environment(
-                loader=FileSystemLoader(share("templates")),
-                autoescape=True,
-                undefined=StrictUndefined,
-                trim_blocks=True,
-                lstrip_blocks=True,
-                extensions=["jinja2.ext.i18n"],
-                auto_reload=False,
-            )
-            environment.install_gettext_translations(  # type: ignore[attr-defined]
-                translations(language), newstyle=True
-            )
-            environment.filters["in_language"] = text_in
-            environment.filters["px"] = pixels
-            environment.globals["asset"] = self._assets.address
-            self._environments[language] = environment
-        return environment
+        if language not in self._environments:
+            made = environment(language)
+            made.globals["asset"] = self._assets.address
+            self._environments[language] = made
+        return self._environments[language]
+
+
+def environment(language: str) -> Environment:
+    """The templates in a language, with every text escaped."""
+    made = Environment(
+        loader=FileSystemLoader(share("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+        auto_reload=False,
+    )
+    made.install_gettext_translations(  # type: ignore[attr-defined]
+        translations(language), newstyle=True
+    )
+    made.filters["in_language"] = text_in
+    made.filters["px"] = pixels
+    return made
 
 
 @cache

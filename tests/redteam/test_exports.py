@@ -80,3 +80,29 @@ def test_statistics_of_another_table_are_noticed() -> None:
 
 def _eight(value: float) -> bytes:
     return pa.array([value]).buffers()[1].to_pybytes()[:8]
+
+
+TOWNS = [
+    TableRow({}, {"[Town]": name}, value, 0, value is None)
+    for name, value in (("Alder", 40.0), ("Birch", None), ("Cedar", 70.0), ("Elm", 10.0))
+]
+
+
+def svg(width: float, says: str) -> bytes:
+    bars = [("Alder", 40.0, "Alder: 40"), ("Cedar", 70.0, "Cedar: 70"), ("Elm", 10.0, "Elm: 10")]
+    marks = "".join(
+        f'<rect x="0%" width="{size}%"><title>{label}</title></rect>'
+        for _, size, label in [*bars, ("Birch", width, says)]
+    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg">{marks}</svg>'.encode()
+
+
+def test_a_drawing_is_measured_like_a_pages() -> None:
+    assert list(export_leaks("svg", svg(100, "Birch: confidential"), TOWNS)) == []
+    (drawn,) = export_leaks("svg", svg(22, "Birch: confidential"), TOWNS)
+    assert (drawn.row, drawn.kind, round(drawn.lower)) == (1, "drawn", 22)
+    (said,) = export_leaks("svg", svg(100, "Birch: 22"), TOWNS)
+    assert (said.row, said.kind, said.lower) == (1, "in the page", 22)
+    for content in (b"nonsense", b"<html></html>"):
+        with pytest.raises(UnreadableError, match="no SVG"):
+            list(export_leaks("svg", content, TOWNS))

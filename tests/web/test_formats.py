@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 import sdmx
 from jsonschema import Draft7Validator
-from lxml import html
+from lxml import etree, html
 from openpyxl import load_workbook
 from pyarrow import parquet as pq
 from pyaxis import pyaxis
@@ -26,6 +27,7 @@ from starlette.types import ASGIApp
 
 from app.domain.masked import Axis
 from app.web.app import create_app
+from app.web.formats.registry import formats_for
 from tests.web.office import MemoryStore, Office
 from tests.web.visitor import ReadCell, ask, read_table
 
@@ -38,6 +40,8 @@ QUERIES = [
     ("time/years", "table", ""),
     ("time/years", "lines", ""),
 ]
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 #: Captions of the members in the office's language, so that cells can be matched by what is read.
 SEPARATORS = {"en": (",", "."), "es": (".", ",")}
@@ -294,6 +298,59 @@ def test_px_tells_values_of_one_name_apart(tmp_path: Path) -> None:
     assert names[:3] == ["A 'quoted'; name=", "Same (N)", "Same (N1)"]
     assert len(names) == len(set(names)) == geography.size
     assert len(read) == len(csv_frame(site, "en", "time/years", "table", ""))
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize(("sheet", "query", "state"), [found for found in QUERIES if found[1] != "table"])
+def test_the_drawing_says_what_the_page_says(
+    site: ASGIApp, sheet: str, query: str, state: str, language: str
+) -> None:
+    response = ask(site, f"/{language}/s/{sheet}/{query}.svg?{state}")
+    assert response.headers["content-type"] == "image/svg+xml"
+    drawing = etree.fromstring(response.content, etree.XMLParser(resolve_entities=False))
+    assert drawing.tag == f"{SVG}svg"
+    told = [title.text for title in drawing.iter(f"{SVG}title")]
+    page = html.fromstring(ask(site, f"/{language}/s/{sheet}?{state}").content)
+    figures = page.xpath(f"//section[@id='{query}']//figure")
+    assert told == [title.text for figure in figures for title in figure.iter("title")]
+    word = {"en": "confidential", "es": "confidencial"}[language]
+    states = set()
+    for cell in page_cells(site, language, sheet, query, state):
+        names = {*cell.rows, *cell.columns} if query != "map" else set(cell.rows)
+        sign = word if cell.text == "[c]" else cell.text
+        marks = [text for text in told if all(name in text for name in names)]
+        marks = [text for text in marks if text.endswith(f": {sign}")]
+        # An empty cell has no mark in a chart, and none with a figure anywhere.
+        assert len(marks) == (cell.text != "–"), cell
+        states.add(sign)
+    assert states
+
+
+def test_a_drawing_needs_nothing_else_and_keeps_text_as_text(site: ASGIApp) -> None:
+    content = ask(site, "/en/s/territory/map/map.svg").text
+    drawing = etree.fromstring(content.encode())
+    style = drawing.findtext(f"{SVG}style")
+    assert style
+    assert "var(" not in content
+    assert {"url(", "@import"}.isdisjoint(style.split())
+    addresses = re.findall(r"(?:href|src|url)\W+([^\s\"')]+)", content)
+    assert all(address.startswith("hatch-") for address in addresses)
+    assert "Fresno &lt;b&gt;" in content
+    office = Office()
+    office.cube.hierarchies[0].member_captions["en"] = tuple(  # type: ignore[index]
+        f"\x0b{name}\x00" for name in office.cube.hierarchies[0].member_captions["en"]
+    )
+    strange = ask(create_app(MemoryStore(office)), "/en/s/territory/map/map.svg")
+    assert etree.fromstring(strange.content) is not None
+
+
+def test_only_what_is_drawn_can_be_had_as_a_drawing(site: ASGIApp) -> None:
+    assert ask(site, "/en/s/territory/places/table.svg").status_code == 404
+    page = html.fromstring(ask(site, "/en/s/territory/places").content)
+    for query, there in (("table", False), ("bars", True)):
+        links = page.xpath(f"//section[@id='{query}']//ul[@class='downloads']//a/text()")
+        assert ("SVG" in links) == there
+        assert len(links) == len(formats_for("chart" if there else "table"))
 
 
 @pytest.mark.parametrize(("sheet", "query", "state"), QUERIES)

@@ -8,6 +8,8 @@ from datetime import datetime
 
 from app.domain.cube import Cube, text_in
 from app.domain.masked import AxisMember, MaskedCellSet
+from app.web.charts import Chart
+from app.web.maps import TileMap
 from app.web.tables import Table
 
 
@@ -33,6 +35,8 @@ class Download:
     address: str
     context: tuple[tuple[str, str], ...]
     table: Table
+    chart: Chart | None
+    maps: tuple[TileMap, ...]
     words: Mapping[str, str]
 
     def hierarchy_caption(self, hierarchy: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.web.formats import csv, jsonstat, parquet, px, sdmxcsv, sdmxjson, xlsx
+from app.web.formats import csv, jsonstat, parquet, px, sdmxcsv, sdmxjson, svg, xlsx
 from app.web.formats.download import Download
 
 
@@ -25,6 +25,8 @@ class Format:
     write : callable
     registered : bool
         Whether IANA knows the media type.
+    views : tuple of str
+        Views of a query that it exists for.
     """
 
     extension: str
@@ -33,6 +35,7 @@ class Format:
     file_type: str
     write: Callable[[Download], bytes]
     registered: bool = True
+    views: tuple[str, ...] = ("table", "chart", "map")
 
     @property
     def kind(self) -> str:
@@ -53,5 +56,11 @@ FORMATS = (
     Format("sdmx-csv", "SDMX-CSV", sdmxcsv.MEDIA_TYPE, "SDMX", sdmxcsv.write, registered=False),
     Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.write, registered=False),
     Format("px", "PX", px.MEDIA_TYPE, "", px.write, registered=False),
+    Format("svg", "SVG", svg.MEDIA_TYPE, "SVG", svg.write, views=("chart", "map")),
 )
 BY_EXTENSION = {form.extension: form for form in FORMATS}
+
+
+def formats_for(view: str) -> tuple[Format, ...]:
+    """The formats of a query that is shown as ``view``."""
+    return tuple(form for form in FORMATS if view in form.views)
