@@ -8,7 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from app.cube.evaluate import MAX_NESTING, Context, Definition, Evaluator, NeedColumnError
+from app.cube.context import Context, Definition, NeedColumnError
+from app.cube.evaluate import MAX_NESTING, Evaluator
 from app.cube.values import HierarchyValue, LevelValue, TupleValue
 from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, Hierarchy

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.cube.evaluate import Context, Definition, Evaluator, NeedColumnError
+from app.cube.context import Context, Definition, NeedColumnError
+from app.cube.evaluate import Evaluator
 from app.cube.formulas import (
     Leaf,
     combine,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.cube.evaluate import Context, Evaluator, function
+from app.cube.context import Context
+from app.cube.evaluate import Evaluator, function
 from app.cube.member_functions import children
 from app.cube.names import Column
 from app.cube.values import SetValue, Value

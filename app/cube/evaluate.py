@@ -11,13 +11,14 @@ import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cube.context import Context, Definition
 from app.cube.names import Column, Names
 from app.cube.values import (
     DimensionValue,
@@ -27,14 +28,13 @@ from app.cube.values import (
     TupleValue,
     Value,
 )
-from app.domain.cellset import CalculatedMember, FloatArray
+from app.domain.cellset import FloatArray
 from app.domain.errors import UserError
 from app.domain.formula import (
     EMPTY,
     Apply,
     Formula,
     Linear,
-    Overrides,
     Recompute,
     Text,
     constant,
@@ -63,65 +63,6 @@ MAX_TUPLES = 1_000_000
 MAX_NESTING = 40
 #: Sets chosen by cells whose formulas hang on such sets in turn.
 MAX_LOOKS = 4
-
-
-class NeedColumnError(Exception):
-    """The formula's shape depends on the current member of this column."""
-
-    def __init__(self, column: int) -> None:
-        super().__init__(column)
-        self.column = column
-
-
-@dataclass(frozen=True)
-class Context:
-    """Where an expression is evaluated.
-
-    Attributes
-    ----------
-    known
-        Current member by column; a column that isn't here raises `NeedColumnError` when asked for.
-    overrides
-        Members that an iteration has set: part of every reference to a cell.
-    """
-
-    source: Source
-    known: Mapping[int, int]
-    overrides: Mapping[int, int] = field(default_factory=dict)
-
-    def current(self, column: int) -> int:
-        if column in self.overrides:
-            return self.overrides[column]
-        if column not in self.known:
-            raise NeedColumnError(column)
-        return self.known[column]
-
-    def at(self, position: TupleValue) -> Context:
-        """The context of one position of a set."""
-        moved = dict(zip(position.columns, position.numbers, strict=True))
-        return replace(self, overrides={**self.overrides, **moved})
-
-    def reference(self, position: TupleValue | None = None) -> Overrides:
-        members = dict(self.overrides)
-        if position is not None:
-            members.update(zip(position.columns, position.numbers, strict=True))
-        return tuple(sorted(members.items()))
-
-
-@dataclass(frozen=True, eq=False)
-class Definition:
-    """A calculated member as it was written.
-
-    Where several meet in a cell, the one of the highest ``precedence`` is worked out over the others.
-    """
-
-    member: CalculatedMember
-    number: int
-    formula: Expression
-    source: Source
-    at: int
-    solve_order: Fraction | None
-    precedence: tuple[Fraction, bool, int]
 
 
 Handler = Callable[["Evaluator", Call, Context], Value]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.cube.evaluate import Context, Evaluator, function
+from app.cube.context import Context
+from app.cube.evaluate import Evaluator, function
 from app.cube.hierarchies import OWN_KEY
 from app.cube.names import Column
 from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from app.cube.evaluate import OPERATORS, Context, Evaluator, distinct, keep
+from app.cube.context import Context
+from app.cube.evaluate import OPERATORS, Evaluator, distinct, keep
 from app.cube.values import HierarchyValue, SetValue, TupleValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, add, constant, divide, multiply, scale
 from app.mdx.tree import Case, Chain, Expression, Range, Unary

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from app.cube import drill_functions, member_functions, set_functions, text_functions, value_functions
 from app.cube.calculated import Calculations
 from app.cube.cells import closure, filled, look, relations_of, solve
+from app.cube.context import Context
 from app.cube.cuboids import Cuboids
-from app.cube.evaluate import Context, Evaluator
+from app.cube.evaluate import Evaluator
 from app.cube.explain import Explanation, explain
 from app.cube.facts import Facts
 from app.cube.names import Names

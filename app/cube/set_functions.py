@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.evaluate import MAX_TUPLES, Context, Evaluator, distinct, function, keep
+from app.cube.context import Context
+from app.cube.evaluate import MAX_TUPLES, Evaluator, distinct, function, keep
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
 from app.cube.values import LevelValue, SetValue, TupleValue, Value

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.evaluate import Context, Evaluator
+from app.cube.context import Context
+from app.cube.evaluate import Evaluator
 from app.cube.values import SetValue
 from app.domain.cube import Hierarchy, IntArray
 from app.domain.errors import UserError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from app.cube.evaluate import Context, Evaluator, function
+from app.cube.context import Context
+from app.cube.evaluate import Evaluator, function
 from app.cube.properties import plain_name, property_of
 from app.cube.values import HierarchyValue, LevelValue, TupleValue, Value
 from app.domain.formula import EMPTY, constant

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from app.cube.arrays import compute
-from app.cube.evaluate import Context, Evaluator, distinct, function
+from app.cube.context import Context
+from app.cube.evaluate import Evaluator, distinct, function
 from app.cube.operators import to_truth
 from app.cube.values import SetValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, add, constant
