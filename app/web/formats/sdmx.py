@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from app.domain.cube import Hierarchy
 from app.domain.masked import AxisMember
-from app.web.formats.download import Download, members_of_cells
+from app.web.formats.download import Download
 
 TIME = "TIME_PERIOD"
 #: Components of every structure beside its dimensions.
@@ -53,10 +53,14 @@ def dimensions(download: Download) -> tuple[Dimension, ...]:
     """The dimensions of a table, in the order of `Download.hierarchies`."""
     cube = download.cube
     names = download.hierarchies()
-    found: list[dict[str, AxisMember]] = [{} for _ in names]
-    for members in members_of_cells(download.masked):
-        for of, member in zip(found, members, strict=True):
-            of.setdefault(member.unique_name, member)
+    masked = download.masked
+    found: list[dict[str, AxisMember]] = []
+    for axis in (*(axis.positions for axis in reversed(masked.axes)), (masked.slicer,)):
+        columns: list[dict[str, AxisMember]] = [{} for _ in axis[0]] if axis else []
+        for position in axis:
+            for of, member in zip(columns, position, strict=True):
+                of.setdefault(member.unique_name, member)
+        found += columns
     taken = set(_TAKEN)
     made: list[Dimension] = []
     for name, of in zip(names, found, strict=True):
