@@ -88,6 +88,9 @@ def read_confidentiality(
                 section.wrong(f"There is no cube {name}.", nearest(name, [*cubes, *RESERVED]), name)
             continue
         protections.extend(_protections(table, cubes[name]))
+    for cube in cubes.values():
+        stated = section.values.get(cube.name)
+        _ask_for_rules(section, cube, stated if isinstance(stated, dict) else {})
     decisions = tuple(_decisions(section, cubes))
     section.done(*section.values)
     return Confidentiality(tuple(protections), decisions, hide_zeros, insiders, effort)
@@ -127,6 +130,25 @@ def _protections(section: Reader, cube: CubeDefinition) -> Iterator[MeasureProte
         rules = tuple(_rules(table))
         table.done()
         yield MeasureProtection(cube.name, name, rules, associated, weight)
+
+
+def _ask_for_rules(section: Reader, cube: CubeDefinition, stated: Mapping[str, object]) -> None:
+    """Silence protects nothing: that a measure needs no protection has to be written."""
+    for measure in cube.measures:
+        table = stated.get(measure.name)
+        if isinstance(table, dict) and not {"rules", "with"} & table.keys():
+            section.wrong(
+                f"Measure {measure.name} of cube {cube.name} has neither rules nor a measure to protect it.",
+                'Give rules, or with = "…", or rules = [] if every number of it may be published.',
+                cube.name,
+            )
+        elif table is None:
+            section.wrong(
+                f"Nothing is said of how measure {measure.name} of cube {cube.name} is protected.",
+                f'Add [confidentiality.{cube.name}."{measure.name}"] with rules, or with rules = [] '
+                "if every number of it may be published.",
+                cube.name if cube.name in section.values else None,
+            )
 
 
 def _rules(table: Reader) -> Iterator[RuleDefinition]:

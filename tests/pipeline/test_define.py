@@ -111,6 +111,29 @@ def test_rules_are_checked(tmp_path: Path, old: str, new: str, words: str) -> No
     assert any(words in str(item) for item in found), found
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "measures"),
+    [
+        (PUBLICATION[PUBLICATION.index("[confidentiality.Firms") :], "", ["Firms", "Turnover"]),
+        (PUBLICATION[PUBLICATION.index('[confidentiality.Firms."Turnover') :], "", ["Turnover"]),
+        ('rules = [{ rule = "threshold", n = 3 }]', "", ["Firms"]),
+    ],
+)
+def test_silence_about_a_measure_does_not_publish_it(
+    tmp_path: Path, old: str, new: str, measures: list[str]
+) -> None:
+    assert old in PUBLICATION
+    told = mistakes(write_office(tmp_path, publication=PUBLICATION.replace(old, new)))
+    assert [name for mistake in told for name in measures if f"easure {name} " in mistake.cause] == measures
+    assert all("rules = []" in mistake.remedy for mistake in told)
+
+
+def test_a_measure_is_published_as_it_is_when_that_is_written(tmp_path: Path) -> None:
+    written = PUBLICATION.replace('rules = [{ rule = "threshold", n = 3 }]', "rules = []")
+    (firms, _) = load_publication(write_office(tmp_path, publication=written)).confidentiality.measures
+    assert firms.rules == ()
+
+
 def test_measures_that_protect_each_other_are_refused(tmp_path: Path) -> None:
     publication = PUBLICATION.replace('weight = "unit"', 'weight = "unit"\nwith = "Turnover"')
     assert any("circle" in item.cause for item in mistakes(write_office(tmp_path, publication=publication)))

@@ -122,7 +122,9 @@ def test_a_share_of_a_constant_and_a_renamed_measure_are_the_cells_that_they_are
 def test_answers_without_cells_and_rules_are_no_trouble(tmp_path: Path, store: Store) -> None:
     nothing = "SELECT NON EMPTY {[Size].[Size].&[large]} ON COLUMNS FROM [Firms] WHERE ([Place].[Town].&[c1])"
     rows = [row for row in firms() if row["size"] != "large" or row["town"] != "c1"]
-    publication = 'languages = ["en"]\ntitle.en = "T"\n[confidentiality]\n'
+    publication = 'languages = ["en"]\ntitle.en = "T"\n[confidentiality.Firms]\n' + "".join(
+        f"{name}.rules = []\n" for name in ("Firms", "Turnover")
+    )
     sheets = {"a": sheet(nothing), "b": sheet("SELECT {[Measures].[Firms]} ON COLUMNS FROM [Firms]")}
     ran = Ran(write_office(tmp_path / "office", rows, publication, sheets=sheets), store)
     assert ran.status["cells"] == 1

@@ -10,6 +10,7 @@ from app.pipeline.define import load_publication
 from tests.pipeline.offices import CUBE, PUBLICATION, write_office
 from tests.pipeline.test_define import mistakes
 
+UNPROTECTED = PUBLICATION + '[confidentiality.Firms."Again"]\nrules = []\n'
 MEASURE = '[[measure]]\nname = "Again"\naggregator = "{}"\n{}\n[[calculated]]'
 
 
@@ -22,7 +23,7 @@ def test_a_measure_that_repeats_another_is_refused(
 ) -> None:
     again = MEASURE.format(aggregator, column and f'column = "{column}"')
     cube = CUBE.replace("[[calculated]]", again, 1)
-    (mistake,) = mistakes(write_office(tmp_path, cube=cube))
+    (mistake,) = mistakes(write_office(tmp_path, publication=UNPROTECTED, cube=cube))
     assert mistake.file == "cubes/firms.toml"
     assert f"Measure Again has the numbers of measure {twin}" in mistake.cause
     assert "[[calculated]]" in mistake.remedy
@@ -30,7 +31,7 @@ def test_a_measure_that_repeats_another_is_refused(
 
 def test_another_statistic_of_the_same_column_is_a_measure_of_its_own(tmp_path: Path) -> None:
     cube = CUBE.replace("[[calculated]]", MEASURE.format("max", 'column = "turnover"'), 1)
-    publication = load_publication(write_office(tmp_path, cube=cube))
+    publication = load_publication(write_office(tmp_path, publication=UNPROTECTED, cube=cube))
     assert [measure.name for measure in publication.cubes[0].measures] == ["Firms", "Turnover", "Again"]
 
 
