@@ -70,13 +70,13 @@ class _Boxes:
         relations = self._relations[cell]
         if not relations or len(relations) > _DIMENSIONS:
             return None
-        partners = self._members[relations[0]]
-        partners = partners[partners != cell]
-        price = np.where(cover.hidden[partners], 0.0, problem.weight[partners])
-        order = partners[np.argsort(price, kind="stable")][:_TRIES]
+        starts = [(r, other) for r in relations for other in self._members[r].tolist() if other != cell]
+        price = np.array([0.0 if cover.hidden[c] else problem.weight[c] for _, c in starts])
+        order = np.argsort(price, kind="stable")[:_TRIES].tolist()
         best, least = None, np.inf
-        for partner in order.tolist():
-            move = self._close({cell: side * level}, relations[0], partner, cover, known)
+        for start in order:
+            relation, partner = starts[start]
+            move = self._close({cell: side * level}, relation, partner, cover, known)
             if move is None:
                 continue
             columns = np.fromiter(move, dtype=np.int64)
@@ -93,36 +93,34 @@ class _Boxes:
         self, move: dict[int, float], relation: int, partner: int, cover: Cover, known: set[int]
     ) -> dict[int, float] | None:
         """Balance relation after relation; the first takes the partner given."""
+        missing: dict[int, float] = {}
         move = dict(move)
-        self._balance(move, relation, partner)
+        for cell in move:
+            self._count(missing, cell, move[cell])
+        choice: int | None = partner
         for _ in range(2**_DIMENSIONS):
-            open_ = self._unbalanced(move)
-            if not open_:
-                return None if known & move.keys() else move
-            relation = min(open_)
-            choice = self._partner(move, relation, open_, cover, known)
             if choice is None:
                 return None
-            self._balance(move, relation, choice)
+            amount = -missing[relation] / self._coef[relation][choice]
+            move[choice] = amount
+            self._count(missing, choice, amount)
+            if not missing:
+                return None if known & move.keys() else move
+            relation = min(missing)
+            choice = self._partner(move, relation, missing, cover, known)
         return None
 
-    def _balance(self, move: dict[int, float], relation: int, partner: int) -> None:
-        coef = self._coef[relation]
-        missing = sum(coef[c] * z for c, z in move.items() if c in coef)
-        move[partner] = move.get(partner, 0.0) - missing / coef[partner]
-        if move[partner] == 0.0:
-            del move[partner]
-
-    def _unbalanced(self, move: dict[int, float]) -> set[int]:
-        total: dict[int, float] = {}
-        for cell, z in move.items():
-            for relation in self._relations[cell]:
-                total[relation] = total.get(relation, 0.0) + self._coef[relation][cell] * z
-        largest = max((abs(z) for z in move.values()), default=0.0)
-        return {relation for relation, miss in total.items() if abs(miss) > 1e-9 * largest}
+    def _count(self, missing: dict[int, float], cell: int, amount: float) -> None:
+        """Add a cell's movement to what its relations miss; a balanced relation is dropped."""
+        for relation in self._relations[cell]:
+            total = missing.get(relation, 0.0) + self._coef[relation][cell] * amount
+            if abs(total) <= 1e-9 * abs(amount):
+                missing.pop(relation, None)
+            else:
+                missing[relation] = total
 
     def _partner(
-        self, move: dict[int, float], relation: int, open_: set[int], cover: Cover, known: set[int]
+        self, move: dict[int, float], relation: int, missing: dict[int, float], cover: Cover, known: set[int]
     ) -> int | None:
         """The cell that balances most of the open relations at once, the cheapest of those."""
         problem = self._problem
@@ -130,7 +128,10 @@ class _Boxes:
         for cell in self._members[relation].tolist():
             if cell in move or cell in known:
                 continue
-            closes = sum(r in open_ for r in self._relations[cell])
+            amount = -missing[relation] / self._coef[relation][cell]
+            if abs(amount) > (problem.hi[cell] if amount > 0 else problem.lo[cell]) * (1 + 1e-9):
+                continue
+            closes = sum(r in missing for r in self._relations[cell])
             price = 0.0 if cover.hidden[cell] else float(problem.weight[cell])
             if (closes, -price) > best_key:
                 best, best_key = cell, (closes, -price)
