@@ -147,6 +147,16 @@ def _decide(
             )
         elif entry.action == "u":
             draft.status[cell] = Status.SENSITIVE
+        elif entry.action == "p" and draft.status[cell] == Status.SENSITIVE:
+            told = " × ".join(entry.codes)
+            problems.found.append(
+                InputError(
+                    f"cell {told} is sensitive and can't be one that must be shown.",
+                    "Leave it out, or declare the cell safe (s) before.",
+                    file=entry.file,
+                    line=entry.line,
+                )
+            )
         elif entry.action in statuses:
             draft.status[cell] = statuses[entry.action]
             if entry.action == "s":

@@ -213,6 +213,13 @@ def test_apriori_decisions(tmp_path: Path) -> None:
         shield(apriori=[Apriori(("B", "q"), "u")])
 
 
+def test_a_sensitive_cell_is_not_shown_by_an_apriori_mark() -> None:
+    with pytest.raises(InputError, match="B × x is sensitive"):
+        shield(apriori=[Apriori(("B", "x"), "p")])
+    waived = shield(apriori=[Apriori(("B", "x"), "s"), Apriori(("B", "x"), "p")])
+    assert waived.solution.cost == 0
+
+
 def test_costs() -> None:
     by_unit = shield(cost="unit")
     assert by_unit.solution.cost == 3
