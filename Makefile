@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := app solver demo tests bench
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench-solver clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/celosia demo --dir $(DEMO) --port $(PORT)
@@ -39,6 +39,10 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing Celosia and what its tests need …"
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+# The peers go into environments of their own, which it makes itself.
+bench-solver: $(VENV)/.installed-dev
+	$(BIN)/python bench/solver.py
 
 clean:
 	rm -rf $(VENV) $(DEMO)
