@@ -183,6 +183,7 @@ def test_a_sole_contributor_must_not_work_out_another(
     rows[31]["town"] = "b1"
     publication = PUBLICATION.split("[confidentiality]")[0] + (
         f"[confidentiality]\ninsiders = {insiders}\n"
+        '[confidentiality.Firms."Firms"]\nrules = []\n'
         '[confidentiality.Firms."Turnover"]\nrules = [{ rule = "dominance", n = 1, k = 85 }]\n'
     )
     query = """SELECT {[Measures].[Turnover]} ON COLUMNS, {[Place].[All], [Place].[Town].&[a1],
