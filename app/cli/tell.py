@@ -18,6 +18,7 @@ _FIGURES = (
     ("primaries", "sensitive cells"),
     ("implied_primaries", "sensitive implied cells"),
     ("secondaries", "hidden for their sake"),
+    ("lowered_levels", "levels cut to what is possible"),
     ("hidden_share", "share of cells hidden"),
     ("exposures", "exposures"),
     ("cost", "cost of the pattern"),

@@ -405,6 +405,7 @@ STATUS_KEYS = (
     "primaries",
     "implied_primaries",
     "secondaries",
+    "lowered_levels",
     "hidden_share",
     "exposures",
     "cost",

@@ -207,7 +207,8 @@ def _expand_terms(space: Space, cells: IntArray, fresh: Longs) -> Entries | None
         if chosen.any():
             rows = fresh[chosen]
             owner, member, factor = space.terms_of(column, cells[rows, column].astype(np.int64))
-            parts.append(_sums(cells, rows, column, owner, member, factor, optional=True))
+            # An empty operand stays a cell: whoever sees the empty sum knows its places to be empty.
+            parts.append(_sums(cells, rows, column, owner, member, factor, optional=False))
     return Entries.join(parts, space.columns) if parts else None
 
 

@@ -30,7 +30,7 @@ from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.crawl import crawl
 from app.pipeline.release import make_release
-from app.pipeline.suppress import Suppression, suppress
+from app.pipeline.suppress import Suppression, lowered_levels, suppress
 from solver import AuditReport, Exposure, Insider, Instance, Solution
 from solver.formats.jj import write_jj
 
@@ -153,7 +153,8 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
     found: Crawl = context.result("crawl")
     verdicts: PrimaryResult = context.result("assess")
     effort = context.publication.confidentiality.effort
-    pattern = suppress(effort, found, verdicts, context.result("build"), context.progress)
+    problems: Problems = context.result("build")
+    pattern = suppress(effort, found, verdicts, problems, context.progress)
     hidden = secondaries = 0
     for cells, verdict, mark in zip(found.cubes, verdicts.cubes, pattern.hidden, strict=True):
         n = cells.n_published
@@ -161,6 +162,7 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
         secondaries += int((mark[:n] & ~verdict.sensitive[:n]).sum())
     return pattern, {
         "secondaries": secondaries,
+        "lowered_levels": lowered_levels(verdicts, problems, pattern),
         "hidden_share": hidden / max(found.n_published, 1),
         "cost": sum(solution.cost for solution in pattern.solutions),
         "lower_bound": sum(solution.lower_bound for solution in pattern.solutions),

@@ -198,6 +198,23 @@ def reachable_levels(instance: Instance, obstacles: Sequence[Obstacle]) -> Insta
     return instance.replace(lpl=lpl, upl=upl, spl=spl, insiders=tuple(insiders.values()))
 
 
+def lowered_levels(primaries: PrimaryResult, problems: Problems, pattern: Suppression) -> int:
+    """How many cells have a level below their rule's: as high as hiding everything would give, no higher."""
+    lowered = 0
+    for place, problem in enumerate(problems.problems):
+        solved = pattern.instances.get(place, problem.instance)
+        verdicts = primaries.cubes[problem.cube]
+        rows = problem.rows
+        lowered += int(
+            (
+                (solved.lpl < verdicts.lpl[rows])
+                | (solved.upl < verdicts.upl[rows])
+                | (solved.spl < verdicts.spl[rows])
+            ).sum()
+        )
+    return lowered
+
+
 def _mark(problem: Problem, cells: CubeCells, solution: Solution, hidden: Bools) -> None:
     rows = problem.rows
     visible = rows < cells.n_given

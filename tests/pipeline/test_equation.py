@@ -168,6 +168,15 @@ def test_scattered_cells_leave_no_relation_out(case):
     check(*case)
 
 
+def test_an_empty_weighted_sum_tells_that_its_places_are_empty():
+    """Twice nothing is nothing: the total of that line is its only other place."""
+    space = make_space(["flat", "uneven"])
+    assert space.number(1, [(2, 2.0)], "") == 3
+    assert space.number(2, [(3, 1.0), (4, 1.0)], "") == 5
+    published = [(0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 1, 0), (0, 1, 5), (0, 3, 2)]
+    check(space, published, [(1, 2), (1, 4), (2, 3), (2, 4)])
+
+
 def test_blocks_that_share_no_line_are_tied_too():
     """A cube of eight places cut into three bars and two blocks, and shown with its total."""
     space = make_space(["flat", "flat", "flat"])

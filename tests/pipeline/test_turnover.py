@@ -21,6 +21,8 @@ def test_the_turnover_publication_is_released_safely(tmp_path: Path, store: Stor
     assert status["audit_complete"]
     assert status["cells"] > 1_500
     assert status["primaries"] > 100
+    # Single firms that make up all of a class: what is told of lowered levels is not silence.
+    assert status["lowered_levels"] > 0
     assert 0 < status["lower_bound"] <= status["cost"] * (1 + 1e-9)
     release = store.live_release()
     assert release is not None
