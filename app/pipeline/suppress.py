@@ -205,11 +205,12 @@ def lowered_levels(primaries: PrimaryResult, problems: Problems, pattern: Suppre
         solved = pattern.instances.get(place, problem.instance)
         verdicts = primaries.cubes[problem.cube]
         rows = problem.rows
+        n = len(rows)  # slacks of inequalities stand behind the cells
         lowered += int(
             (
-                (solved.lpl < verdicts.lpl[rows])
-                | (solved.upl < verdicts.upl[rows])
-                | (solved.spl < verdicts.spl[rows])
+                (solved.lpl[:n] < verdicts.lpl[rows])
+                | (solved.upl[:n] < verdicts.upl[rows])
+                | (solved.spl[:n] < verdicts.spl[rows])
             ).sum()
         )
     return lowered
