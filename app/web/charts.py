@@ -235,20 +235,7 @@ def _bar(data: _Data) -> Chart:
                 )
             else:
                 marks.append(_absent(state, s, label, y, thick - 2))
-    return Chart(
-        kind="bar",
-        height=_TOP + pitch * len(data.categories) + _AXIS,
-        zero=zero,
-        ticks=_ticks(scale, data, lambda tick: 100 * scale.place(tick)),
-        categories=tuple(
-            Label(category, _TOP + c * pitch + pitch / 2) for c, category in enumerate(data.categories)
-        ),
-        series=data.series,
-        marks=tuple(marks),
-        segments=(),
-        hidden=_hidden(data),
-        stub=_stub(data.categories, 12, 22),
-    )
+    return _rows("bar", data, scale, zero, pitch, marks)
 
 
 def _stacked(data: _Data) -> Chart:
@@ -275,10 +262,15 @@ def _stacked(data: _Data) -> Chart:
             marks.append(
                 Mark("hidden", 0, label, x=min(end, 88.0), y=y, width=100 - min(end, 88.0), height=_BAR + 4)
             )
+    return _rows("stacked", data, scale, 0.0, pitch, marks)
+
+
+def _rows(kind: Kind, data: _Data, scale: Scale, zero: float, pitch: float, marks: list[Mark]) -> Chart:
+    """A chart with a row of bars for each category."""
     return Chart(
-        kind="stacked",
+        kind=kind,
         height=_TOP + pitch * len(data.categories) + _AXIS,
-        zero=0.0,
+        zero=zero,
         ticks=_ticks(scale, data, lambda tick: 100 * scale.place(tick)),
         categories=tuple(
             Label(category, _TOP + c * pitch + pitch / 2) for c, category in enumerate(data.categories)
