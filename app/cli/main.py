@@ -14,7 +14,7 @@ import httpx
 import typer
 
 from app import bootstrap
-from app.cli import answers, serving, tell
+from app.cli import answers, office, serving, tell
 from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
@@ -30,6 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+office.register(app)
 
 
 def _print_version(asked: bool) -> None:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from app.db import tables as t
 from app.db.codec import Codec, digest_of
+from app.db.database import Database
 from app.db.engine import connect, migrate
 from app.domain import catalogue as catalogue_types
 from app.domain import cube, masked, publication
@@ -92,18 +93,21 @@ def open_store(url: str) -> Store:
     """
     engine = connect(url)
     migrate(engine)
-    return Store(engine)
+    return Store(Database(engine))
 
 
 class Store:
     """Releases, results of steps and jobs over one database. Made by `open_store`."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._engine = database.engine
+        self._reading = database.reading
+        self._writing = database.writing
         self._cells: tuple[str, tuple[str, ...], np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None
 
     def close(self) -> None:
-        self._engine.dispose()
+        self.database.close()
 
     # ------------------------------------------------------------------ read side: releases
 
@@ -375,26 +379,6 @@ class Store:
         with self._writing() as connection:
             connection.execute(sa.update(t.job).where(t.job.c.state == "running").values(state="lost"))
 
-    # ------------------------------------------------------------------ connections
-
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except sa.exc.SQLAlchemyError as error:
-            raise _operator_error("read", error) from error
-        except json.JSONDecodeError as error:
-            raise OperatorError("The database couldn't be read: a stored text is damaged.") from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except sa.exc.SQLAlchemyError as error:
-            raise _operator_error("write", error) from error
-
 
 #: What `Store.status` always has, None until a run has found it out.
 STATUS_KEYS = (
@@ -441,12 +425,6 @@ def _put_step(connection: sa.Connection, result: StepResult) -> None:
 
 #: The pipeline's steps in order; a new result of one makes those after it worthless.
 STEP_ORDER = ("crawl", "assess", "build", "suppress", "audit", "release")
-
-
-def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> OperatorError:
-    """The database's own words only: statement and parameters may hold cell values."""
-    cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
-    return OperatorError(f"The database couldn't be {'read' if verb == 'read' else 'written'}: {cause}.")
 
 
 def _expect(cls: type[T], value: object) -> T:

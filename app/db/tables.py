@@ -106,3 +106,124 @@ job = sa.Table(
     sa.Column("error", sa.Text),
     sa.CheckConstraint("state in ('running', 'done', 'failed', 'lost')", name="state"),
 )
+
+# ---------------------------------------------------------------------- the office
+
+account = sa.Table(
+    "account",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(100), nullable=False, unique=True),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("password", sa.Text),
+    sa.Column("subject", sa.String(500), unique=True),
+    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("locked_until", UtcDateTime),
+    sa.CheckConstraint("role in ('analyst', 'admin', 'auditor')", name="role"),
+)
+
+#: Only the hash of what the cookie holds is kept, so that a copy of the database signs nobody in.
+session = sa.Table(
+    "session",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("account_id", sa.ForeignKey("account.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("seen", UtcDateTime, nullable=False),
+    sa.Column("expires", UtcDateTime, nullable=False),
+)
+
+token = sa.Table(
+    "token",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("account_id", sa.ForeignKey("account.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False, unique=True),
+    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("expires", UtcDateTime),
+    sa.Column("used", UtcDateTime),
+)
+
+#: Options of the workspace, and the key that signs its cookies.
+setting = sa.Table(
+    "setting",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+#: Append-only, by triggers: each row's digest is over its own content and the digest before.
+journal = sa.Table(
+    "journal",
+    metadata,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("moment", sa.String(40), nullable=False),
+    sa.Column("actor", sa.String(200), nullable=False),
+    sa.Column("action", sa.String(64), nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("before", sa.Text, nullable=False),
+    sa.Column("after", sa.Text, nullable=False),
+    sa.Column("origin", sa.String(200), nullable=False),
+    sa.Column("previous", sa.String(64), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False, unique=True),
+)
+
+text_body = sa.Table(
+    "text_body",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
+upload = sa.Table(
+    "upload",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("author", sa.String(200), nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+)
+
+upload_chunk = sa.Table(
+    "upload_chunk",
+    metadata,
+    sa.Column("upload_digest", sa.ForeignKey("upload.digest", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+version = sa.Table(
+    "version",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("parent", sa.ForeignKey("version.id")),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("author", sa.String(200), nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.CheckConstraint("state in ('draft', 'current', 'past')", name="state"),
+)
+sa.Index(
+    "uq_version_current",
+    version.c.state,
+    unique=True,
+    sqlite_where=version.c.state == "current",
+    postgresql_where=version.c.state == "current",
+)
+
+version_file = sa.Table(
+    "version_file",
+    metadata,
+    sa.Column("version_id", sa.ForeignKey("version.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("path", sa.String(400), primary_key=True),
+    sa.Column("text_digest", sa.ForeignKey("text_body.digest")),
+    sa.Column("upload_digest", sa.ForeignKey("upload.digest")),
+    sa.CheckConstraint("(text_digest is null) <> (upload_digest is null)", name="one_content"),
+)

@@ -34,8 +34,13 @@ def store_url(folder: Path) -> str:
 
 
 @contextmanager
-def publication_store(folder: Path) -> Iterator[Store]:
+def publication_store(folder: Path, new: bool = False) -> Iterator[Store]:
     """The open store of a publication folder.
+
+    Parameters
+    ----------
+    new : bool
+        Whether the folder may be one that holds no publication yet.
 
     Raises
     ------
@@ -44,7 +49,7 @@ def publication_store(folder: Path) -> Iterator[Store]:
     OperatorError
         The storage can't be reached or written.
     """
-    if not (folder / "publication.toml").is_file():
+    if not new and not (folder / "publication.toml").is_file():
         raise UserError(
             f"{folder} is no publication: it has no publication.toml. Start one with: celosia init {folder}"
         )
@@ -62,6 +67,7 @@ def publication_store(folder: Path) -> Iterator[Store]:
 def _make_state_folder(state: Path) -> None:
     """The folder for state: with its hidden numbers it is for its owner's eyes, and no part of git."""
     if not state.is_dir():
+        state.parent.mkdir(parents=True, exist_ok=True)
         state.mkdir(mode=0o700)
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
 

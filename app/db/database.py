@@ -1,0 +1,63 @@
+"""One database that several stores share: how they read, write, and say what went wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from app.domain.errors import OperatorError
+
+
+class Database:
+    """Transactions over an engine; the stores of `app.db` take theirs from here."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection to read over.
+
+        Raises
+        ------
+        OperatorError
+            If the database can't be read.
+        """
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except sa.exc.SQLAlchemyError as error:
+            raise _operator_error("read", error) from error
+        except json.JSONDecodeError as error:
+            raise OperatorError("The database couldn't be read: a stored text is damaged.") from error
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction: everything in it is kept, or nothing.
+
+        On SQLite it is the only writer from its first statement on, so that what it read stays true.
+
+        Raises
+        ------
+        OperatorError
+            If the database can't be written.
+        """
+        try:
+            with self.engine.connect() as plain:
+                connection = plain.execution_options(celosia_writes=True)
+                with connection.begin():
+                    yield connection
+        except sa.exc.SQLAlchemyError as error:
+            raise _operator_error("write", error) from error
+
+
+def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> OperatorError:
+    """The database's own words only: statement and parameters may hold cell values."""
+    cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+    return OperatorError(f"The database couldn't be {'read' if verb == 'read' else 'written'}: {cause}.")

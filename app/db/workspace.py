@@ -1,0 +1,316 @@
+"""Versions of the publication and uploaded facts, over one database."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.db import tables as t
+from app.db.database import Database
+from app.domain.errors import InternalError, OperatorError, UserError
+from app.domain.version import Files, Upload, Version, text_digest
+
+CHUNK = 1 << 20
+
+
+class WorkspaceStore:
+    """Rows of versions, files and uploads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # ------------------------------------------------------------------ versions
+
+    def current(self) -> Version | None:
+        """The current version; None before the first."""
+        with self._database.reading() as connection:
+            return _version(connection, t.version.c.state == "current")
+
+    def version(self, identity: int) -> Version | None:
+        """A version by its number."""
+        with self._database.reading() as connection:
+            return _version(connection, t.version.c.id == identity)
+
+    def versions(self, states: Sequence[str], limit: int = 200, author: str = "") -> tuple[Version, ...]:
+        """Versions in some states, newest first."""
+        query = sa.select(t.version).where(t.version.c.state.in_(list(states)))
+        if author:
+            query = query.where(t.version.c.author == author)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(t.version.c.id.desc()).limit(limit)).all()
+        return tuple(Version(**row._mapping) for row in rows)
+
+    def files(self, identity: int) -> Files:
+        """The files of a version.
+
+        Raises
+        ------
+        OperatorError
+            If a text isn't what was written.
+        """
+        columns = t.version_file.c
+        query = (
+            sa.select(columns.path, columns.text_digest, columns.upload_digest, t.text_body.c.body)
+            .join(t.text_body, t.text_body.c.digest == columns.text_digest, isouter=True)
+            .where(columns.version_id == identity)
+            .order_by(columns.path)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        texts: dict[str, str] = {}
+        uploads: dict[str, str] = {}
+        for row in rows:
+            if row.text_digest is None:
+                uploads[row.path] = row.upload_digest
+            elif text_digest(row.body) != row.text_digest:
+                raise OperatorError(f"File {row.path} of version {identity} is damaged in the database.")
+            else:
+                texts[row.path] = row.body
+        return Files(texts, uploads)
+
+    def add(self, files: Files, parent: int | None, author: str, message: str, state: str) -> Version:
+        """A new version; as ``current`` only over the one that is its ``parent``.
+
+        Raises
+        ------
+        UserError
+            If another version became current since, or an upload isn't there.
+        """
+        with self._database.writing() as connection:
+            _lock(connection)
+            if state == "current":
+                _retire(connection, parent)
+            values = {
+                "parent": parent,
+                "state": state,
+                "author": author,
+                "message": message,
+                "created": datetime.now(UTC),
+                "revision": 0,
+                "digest": files.digest,
+            }
+            result = connection.execute(sa.insert(t.version).values(**values))
+            identity = int(result.inserted_primary_key[0])  # type: ignore[index]
+            _put_files(connection, identity, files)
+        return Version(id=identity, **values)  # type: ignore[arg-type]
+
+    def edit(self, identity: int, revision: int, files: Files) -> Version:
+        """Put other files into a draft.
+
+        Raises
+        ------
+        UserError
+            If it is no draft, or was saved by somebody else since ``revision``.
+        """
+        with self._database.writing() as connection:
+            _lock(connection)
+            _require_draft(connection, identity, revision)
+            connection.execute(sa.delete(t.version_file).where(t.version_file.c.version_id == identity))
+            _put_files(connection, identity, files)
+            connection.execute(
+                sa.update(t.version)
+                .where(t.version.c.id == identity)
+                .values(revision=revision + 1, digest=files.digest)
+            )
+            return _expect(_version(connection, t.version.c.id == identity))
+
+    def promote(self, identity: int, revision: int, message: str) -> Version:
+        """Make a draft the current version, if its parent still is.
+
+        Raises
+        ------
+        UserError
+            If it is no draft, was saved since ``revision``, or its parent is current no more.
+        """
+        with self._database.writing() as connection:
+            _lock(connection)
+            draft = _require_draft(connection, identity, revision)
+            _retire(connection, draft.parent)
+            connection.execute(
+                sa.update(t.version)
+                .where(t.version.c.id == identity)
+                .values(state="current", message=message, created=datetime.now(UTC))
+            )
+            return _expect(_version(connection, t.version.c.id == identity))
+
+    def rebase(self, identity: int, revision: int, parent: int, files: Files) -> Version:
+        """Give a draft another parent, and files that fit it."""
+        with self._database.writing() as connection:
+            _lock(connection)
+            _require_draft(connection, identity, revision)
+            connection.execute(sa.delete(t.version_file).where(t.version_file.c.version_id == identity))
+            _put_files(connection, identity, files)
+            connection.execute(
+                sa.update(t.version)
+                .where(t.version.c.id == identity)
+                .values(revision=revision + 1, digest=files.digest, parent=parent)
+            )
+            return _expect(_version(connection, t.version.c.id == identity))
+
+    def drop_draft(self, identity: int) -> None:
+        """Throw a draft away.
+
+        Raises
+        ------
+        UserError
+            If it is no draft.
+        """
+        with self._database.writing() as connection:
+            _lock(connection)
+            _require_draft(connection, identity, None)
+            connection.execute(sa.delete(t.version).where(t.version.c.id == identity))
+
+    # ------------------------------------------------------------------ uploads
+
+    def put_upload(self, path: Path, name: str, author: str) -> Upload:
+        """Keep a file; one that is kept already is left as it is.
+
+        Raises
+        ------
+        OperatorError
+            If the file can't be read or the database can't take it.
+        """
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = path.stat().st_size
+            found = self.upload(digest)
+            if found is not None:
+                return found
+            upload = Upload(digest, name[:255], size, author, datetime.now(UTC))
+            with self._database.writing() as connection, path.open("rb") as file:
+                _lock(connection)
+                if connection.scalar(sa.select(t.upload.c.digest).where(t.upload.c.digest == digest)):
+                    return upload
+                connection.execute(sa.insert(t.upload).values(**vars(upload)))
+                for number, body in enumerate(iter(lambda: file.read(CHUNK), b"")):
+                    connection.execute(
+                        sa.insert(t.upload_chunk).values(upload_digest=digest, number=number, body=body)
+                    )
+        except OSError as error:
+            raise OperatorError(f"File {name} can't be read: {error.strerror}.") from error
+        return upload
+
+    def upload(self, digest: str) -> Upload | None:
+        """What is known of an upload."""
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(t.upload).where(t.upload.c.digest == digest)).one_or_none()
+        return None if row is None else Upload(**row._mapping)
+
+    def chunks(self, digest: str) -> Iterator[bytes]:
+        """The bytes of an upload.
+
+        Raises
+        ------
+        OperatorError
+            At their end, if they aren't what was put in.
+        """
+        whole = hashlib.sha256()
+        number = 0
+        while True:
+            with self._database.reading() as connection:
+                body = connection.scalar(
+                    sa.select(t.upload_chunk.c.body).where(
+                        t.upload_chunk.c.upload_digest == digest, t.upload_chunk.c.number == number
+                    )
+                )
+            if body is None:
+                break
+            whole.update(body)
+            yield body
+            number += 1
+        if whole.hexdigest() != digest:
+            raise OperatorError("An uploaded file is damaged in the database. Upload it again.")
+
+    # ------------------------------------------------------------------ settings
+
+    def setting(self, name: str) -> str | None:
+        """An option of the workspace."""
+        with self._database.reading() as connection:
+            return connection.scalar(sa.select(t.setting.c.value).where(t.setting.c.name == name))
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Keep an option in place of what it was."""
+        with self._database.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("lock table setting in share row exclusive mode"))
+            connection.execute(sa.delete(t.setting).where(t.setting.c.name == name))
+            connection.execute(sa.insert(t.setting).values(name=name, value=value))
+
+    def setting_or(self, name: str, value: str) -> str:
+        """An option of the workspace, which becomes ``value`` if it has none; one wins when several ask."""
+        with self._database.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("lock table setting in share row exclusive mode"))
+            found = connection.scalar(sa.select(t.setting.c.value).where(t.setting.c.name == name))
+            if found is None:
+                connection.execute(sa.insert(t.setting).values(name=name, value=value))
+            return value if found is None else str(found)
+
+
+def _lock(connection: sa.Connection) -> None:
+    """Writers of versions wait for each other; on SQLite the transaction is the only writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("lock table version, upload, text_body in share row exclusive mode"))
+
+
+def _version(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Version | None:
+    row = connection.execute(sa.select(t.version).where(condition)).one_or_none()
+    return None if row is None else Version(**row._mapping)
+
+
+def _expect(version: Version | None) -> Version:
+    if version is None:
+        raise InternalError("a version vanished in its own transaction")
+    return version
+
+
+def _require_draft(connection: sa.Connection, identity: int, revision: int | None) -> Version:
+    found = _version(connection, t.version.c.id == identity)
+    if found is None or found.state != "draft":
+        raise UserError("This draft was published or thrown away meanwhile. Begin another one.")
+    if revision is not None and found.revision != revision:
+        raise UserError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
+    return found
+
+
+def _retire(connection: sa.Connection, parent: int | None) -> None:
+    """The current version becomes past, if it is the one that the new one was made from."""
+    current = connection.scalar(sa.select(t.version.c.id).where(t.version.c.state == "current"))
+    if current != parent:
+        raise UserError("Another version became current meanwhile. Bring the draft up to date first.")
+    connection.execute(sa.update(t.version).where(t.version.c.state == "current").values(state="past"))
+
+
+def _put_files(connection: sa.Connection, identity: int, files: Files) -> None:
+    bodies = {text_digest(text): text for text in files.texts.values()}
+    known = _known(connection, t.text_body.c.digest, bodies)
+    new = [{"digest": digest, "body": body} for digest, body in bodies.items() if digest not in known]
+    if new:
+        connection.execute(sa.insert(t.text_body), new)
+    lost = set(files.uploads.values()) - _known(connection, t.upload.c.digest, files.uploads.values())
+    if lost:
+        raise UserError("A file of facts was never uploaded. Upload it first.")
+    rows: list[dict[str, Any]] = [
+        {"version_id": identity, "path": path, "text_digest": text_digest(text), "upload_digest": None}
+        for path, text in files.texts.items()
+    ]
+    rows += [
+        {"version_id": identity, "path": path, "text_digest": None, "upload_digest": digest}
+        for path, digest in files.uploads.items()
+    ]
+    if rows:
+        connection.execute(sa.insert(t.version_file), rows)
+
+
+def _known(connection: sa.Connection, column: sa.Column[str], digests: Any) -> set[str]:
+    wanted = sorted(set(digests))
+    found: set[str] = set()
+    for start in range(0, len(wanted), 500):
+        found |= set(connection.scalars(sa.select(column).where(column.in_(wanted[start : start + 500]))))
+    return found

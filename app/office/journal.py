@@ -1,0 +1,167 @@
+"""The audit log: who did what, when, from where, before and after; an append-only chain of hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from app.db.journal import JournalRow, JournalStore
+from app.domain.people import Actor
+
+_TOO_LONG = 200
+
+Facts = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry; ``before`` and ``after`` hold what changed, never a value of a cell."""
+
+    number: int
+    moment: datetime
+    actor: str
+    action: str
+    subject: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    origin: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `Journal.verify` found; ``broken_at`` is the first entry that isn't what was written, or 0.
+
+    ``head`` is the digest of the last entry: noted elsewhere, it shows later that nothing was cut off.
+    """
+
+    entries: int
+    head: str
+    broken_at: int
+    head_found: bool
+
+    @property
+    def ok(self) -> bool:
+        return not self.broken_at and self.head_found
+
+
+class Journal:
+    """Records and verifies. Made by `app.bootstrap`."""
+
+    def __init__(self, store: JournalStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._store = store
+        self._now = now
+
+    def record(
+        self,
+        actor: Actor | str,
+        action: str,
+        subject: str,
+        before: Facts = None,
+        after: Facts = None,
+        origin: str = "",
+    ) -> Entry:
+        """Note that ``actor`` did ``action`` (as ``account.add``) to ``subject``.
+
+        Raises
+        ------
+        OperatorError
+            If it can't be written. What isn't recorded must not be done.
+        """
+        name = actor if isinstance(actor, str) else actor.name or "nobody"
+        if isinstance(actor, Actor) and actor.token:
+            name = f"{name} ({actor.token})"
+        moment = self._now().astimezone(UTC)
+
+        def make(number: int, previous: str) -> JournalRow:
+            row = JournalRow(
+                number,
+                moment.isoformat(timespec="microseconds"),
+                _plain(name)[:_TOO_LONG],
+                action,
+                _plain(subject),
+                _json(before),
+                _json(after),
+                _plain(origin)[:_TOO_LONG],
+                previous,
+                "",
+            )
+            return replace(row, digest=_digest(row))
+
+        return _entry(self._store.append(make))
+
+    def latest(
+        self, limit: int = 50, before: int | None = None, actor: str = "", action: str = ""
+    ) -> tuple[Entry, ...]:
+        """The newest entries first; ``before`` a number, to page back."""
+        return tuple(_entry(row) for row in self._store.latest(limit, before, actor, action))
+
+    def actions(self) -> tuple[str, ...]:
+        """Every action that was ever recorded."""
+        return self._store.actions()
+
+    def verify(self, head: str = "") -> Verdict:
+        """Walk the whole chain.
+
+        Parameters
+        ----------
+        head : str
+            A digest that was noted before and must still be in the chain; empty: none.
+        """
+        count, previous, found = 0, "", not head
+        broken = 0
+        for row in self._store.rows():
+            count += 1
+            whole = row.number == count and row.previous == previous and row.digest == _digest(row)
+            if not whole and not broken:
+                broken = count
+            found = found or row.digest == head
+            previous = row.digest
+        return Verdict(count, previous, broken, found)
+
+
+def _entry(row: JournalRow) -> Entry:
+    return Entry(
+        row.number,
+        datetime.fromisoformat(row.moment),
+        row.actor,
+        row.action,
+        row.subject,
+        json.loads(row.before),
+        json.loads(row.after),
+        row.origin,
+        row.digest,
+    )
+
+
+def _plain(text: str) -> str:
+    """Without control characters, which neither a terminal nor PostgreSQL takes."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _json(facts: Facts) -> str:
+    return json.dumps(dict(facts or {}), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(row: JournalRow) -> str:
+    """SHA-256 over the row's content and the digest before it, each part behind its length."""
+    parts = (
+        str(row.number),
+        row.moment,
+        row.actor,
+        row.action,
+        row.subject,
+        row.before,
+        row.after,
+        row.origin,
+        row.previous,
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        body = part.encode("utf-8", "surrogatepass")
+        digest.update(f"{len(body)}:".encode() + body)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""The office's side of the site, under `/studio`."""

@@ -1,0 +1,155 @@
+"""Versions of the publication: drafts, publishing, differences, folders in and out."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.bootstrap.office import Office
+from app.domain.errors import OperatorError, UserError
+from app.domain.version import Files
+from app.pipeline.define import load_publication
+from demo import create_starter
+
+TEXTS = {"publication.toml": 'title.en = "Ñ"\n', "sheets/a.toml": "order = 1\n"}
+
+
+def test_the_first_version_has_no_parent_and_later_ones_follow(office: Office) -> None:
+    assert office.versions.current() is None
+    first = office.versions.save(TEXTS, None, "ana", "first")
+    second = office.versions.save(TEXTS | {"sheets/b.toml": "order = 2\n"}, first, "ben", "second")
+    assert office.versions.current() == second
+    assert [version.message for version in office.versions.history()] == ["second", "first"]
+    assert office.versions.version(first.id).state == "past"
+    assert office.versions.files(first).texts == TEXTS
+    (change,) = office.versions.diff(first, second)
+    assert (change.path, change.kind, change.lines) == (
+        "sheets/b.toml",
+        "added",
+        ("@@ -0,0 +1 @@", "+order = 2"),
+    )
+
+
+def test_of_two_who_save_over_the_same_version_one_is_told(office: Office) -> None:
+    first = office.versions.save(TEXTS, None, "ana", "first")
+
+    def save(number: int) -> str:
+        try:
+            office.versions.save(TEXTS | {f"sheets/s{number}.toml": ""}, first, "ben", "mine")
+        except UserError as error:
+            return str(error)
+        return "saved"
+
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(save, range(4)))
+    assert told.count("saved") == 1
+    assert all("became current meanwhile" in text for text in told if text != "saved")
+
+
+def test_a_draft_is_edited_brought_up_to_date_and_published(office: Office) -> None:
+    first = office.versions.save(TEXTS, None, "ana", "first")
+    draft = office.versions.begin("ben")
+    draft = office.versions.edit(draft, Files(TEXTS | {"sheets/a.toml": "order = 3\n"}))
+    office.versions.save(TEXTS | {"sheets/c.toml": "x = 1\n"}, first, "ana", "meanwhile")
+    with pytest.raises(UserError, match="Bring the draft up to date"):
+        office.versions.publish(draft, "mine")
+    assert office.versions.conflicts(draft) == ()
+    draft = office.versions.update(draft)
+    published = office.versions.publish(draft, "mine")
+    assert office.versions.current() == published
+    assert office.versions.files(published).texts == TEXTS | {
+        "sheets/a.toml": "order = 3\n",
+        "sheets/c.toml": "x = 1\n",
+    }
+    assert office.versions.drafts() == ()
+
+
+def test_a_file_that_both_changed_is_a_conflict_and_the_draft_wins_when_told(office: Office) -> None:
+    first = office.versions.save(TEXTS, None, "ana", "first")
+    draft = office.versions.edit(
+        office.versions.begin("ben"), Files(TEXTS | {"sheets/a.toml": "order = 3\n"})
+    )
+    office.versions.save(TEXTS | {"sheets/a.toml": "order = 4\n"}, first, "ana", "meanwhile")
+    assert office.versions.conflicts(draft) == ("sheets/a.toml",)
+    assert office.versions.files(office.versions.update(draft)).texts["sheets/a.toml"] == "order = 3\n"
+
+
+def test_a_draft_saved_twice_from_the_same_reading_is_refused(office: Office) -> None:
+    draft = office.versions.begin("ben")
+    office.versions.edit(draft, Files(TEXTS))
+    with pytest.raises(UserError, match="saved elsewhere"):
+        office.versions.edit(draft, Files({}))
+    office.versions.discard(draft)
+    with pytest.raises(UserError, match="thrown away"):
+        office.versions.edit(draft, Files({}))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../x.toml", "/etc/x.toml", "a//b.toml", "sheets/../../x.toml", ".hidden.toml", "a\\b.toml", "x.py",
+     "a/./b.toml", "a\n.toml", "x.toml/", "", "ñ.toml", "a/" * 21 + "b.toml", "x" * 401 + ".toml"],
+)  # fmt: skip
+def test_paths_that_lead_elsewhere_are_refused(office: Office, path: str) -> None:
+    with pytest.raises(UserError):
+        office.versions.save({path: "x"}, None, "ana", "m")
+    assert office.versions.current() is None
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800", "x" * (1 + (1 << 20))])
+def test_texts_that_no_database_keeps_are_refused(office: Office, text: str) -> None:
+    with pytest.raises(UserError):
+        office.versions.save({"a.toml": text}, None, "ana", "m")
+
+
+def test_a_folder_travels_with_its_facts_and_means_the_same(office: Office, tmp_path: Path) -> None:
+    folder = tmp_path / "starter"
+    create_starter(folder)
+    version = office.versions.import_folder(folder, "ana")
+    written = office.versions.materialise(version, tmp_path / "elsewhere" / "v1")
+    there, here = load_publication(written), load_publication(folder)
+    assert there.digest == here.digest
+    assert (written / "data" / "firms.csv").read_bytes() == (folder / "data" / "firms.csv").read_bytes()
+    stamp = (written / "publication.toml").stat().st_mtime_ns
+    office.versions.materialise(version, written)
+    assert (written / "publication.toml").stat().st_mtime_ns == stamp
+    exported = office.versions.export(version, tmp_path / "out")
+    again = office.versions.import_folder(exported, "ben")
+    assert again.digest == version.digest
+    with pytest.raises(UserError, match="isn't an empty folder"):
+        office.versions.export(version, tmp_path / "out")
+
+
+def test_facts_outside_the_folder_are_refused(office: Office, tmp_path: Path) -> None:
+    folder = tmp_path / "starter"
+    create_starter(folder)
+    cube = folder / "cubes" / "firms.toml"
+    cube.write_text(cube.read_text().replace("../data/firms.csv", "../../firms.csv"))
+    with pytest.raises(UserError, match=r"../../firms.csv isn't part of the publication"):
+        office.versions.import_folder(folder)
+    link = folder / "data" / "link.csv"
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    link.symlink_to(tmp_path / "secret.csv")
+    (folder / "linked").symlink_to(tmp_path)
+    with pytest.raises(UserError, match=r"leads out of the folder[\s\S]*link to a folder"):
+        office.versions.import_folder(folder)
+
+
+def test_a_large_upload_is_whole_and_damage_is_noticed(office: Office, tmp_path: Path) -> None:
+    import sqlalchemy as sa
+
+    file = tmp_path / "f.csv"
+    file.write_bytes(b"a,b\n" + b"1,2\n" * 700_000)
+    upload = office.versions.put_upload(file, "f.csv", "ana")
+    assert office.versions.put_upload(file, "g.csv", "ben") == upload
+    assert b"".join(office.versions.chunks(upload.digest)) == file.read_bytes()
+    with office.store.database.engine.begin() as raw:
+        raw.execute(sa.text("delete from upload_chunk where number = 1"))
+    with pytest.raises(OperatorError, match="damaged"):
+        list(office.versions.chunks(upload.digest))
+
+
+def test_files_that_were_never_uploaded_are_refused(office: Office) -> None:
+    with pytest.raises(UserError, match="never uploaded"):
+        office.versions.save(TEXTS, None, "ana", "m", {"data/x.csv": "0" * 64})
