@@ -24,6 +24,7 @@ from app.domain import cube, masked, publication
 from app.domain.catalogue import Catalogue
 from app.domain.crawled import Address
 from app.domain.errors import InternalError, OperatorError, UserError
+from app.domain.history import ReleaseMark
 from app.domain.masked import Layout
 from app.domain.progress import StepProgress
 from app.domain.release import Release
@@ -120,6 +121,15 @@ class Store:
         """The live release, None when there is none."""
         release_id = self.live_release_id()
         return None if release_id is None else self.release(release_id)
+
+    def releases(self) -> tuple[ReleaseMark, ...]:
+        """Every release and its state, oldest first."""
+        columns = t.release.c
+        with self._reading() as connection:
+            rows = connection.execute(
+                sa.select(columns.id, columns.state, columns.created).order_by(columns.created)
+            ).all()
+        return tuple(ReleaseMark(*row) for row in rows)
 
     def release(self, release_id: str) -> Release | None:
         """A release by id, None when there is no such."""

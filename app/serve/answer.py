@@ -7,14 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
+from typing import Generic, TypeVar
 
 from app.domain.catalogue import Catalogue
 from app.domain.errors import CelosiaError, InternalError
+from app.domain.history import READABLE, ReleaseMark, live
 from app.domain.masked import Layout, MaskedCellSet
 from app.domain.masking import mask
 from app.domain.release import Release
 from app.serve.issue import Stamp, issue_stamp
 from app.serve.port import ReleaseStore
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class NotPublishedError(CelosiaError):
@@ -22,7 +27,7 @@ class NotPublishedError(CelosiaError):
 
 
 class ReleaseMovedError(CelosiaError):
-    """Another release went live between two readings; asking again is right."""
+    """The release can't be read any more, because another went live; asking again is right."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +39,10 @@ class Served:
 
 
 class LiveReader:
-    """Answers from the live release of a store.
+    """Answers from the releases of a store that may be read.
 
-    A release never changes, so its cells, its catalogue and its layouts are read once; which release is
-    live is asked again after ``patience`` seconds.
+    A release never changes, so its cells, its catalogue and its layouts are read once; which releases
+    there are and in which state is asked again after ``patience`` seconds.
 
     Parameters
     ----------
@@ -46,6 +51,8 @@ class LiveReader:
         Seconds for which a switch of releases may go unnoticed; 0 asks the store every time.
     layouts : int
         How many layouts are kept.
+    releases : int
+        How many releases are kept in memory.
     clock : callable
         Seconds, never going back.
     """
@@ -55,26 +62,31 @@ class LiveReader:
         store: ReleaseStore,
         patience: float = 0.25,
         layouts: int = 512,
+        releases: int = 3,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
         self._patience = patience
         self._clock = clock
-        self._capacity = layouts
         self._lock = Lock()
-        self._live: str | None = None
+        self._marks: tuple[ReleaseMark, ...] = ()
         self._asked = float("-inf")
-        self._release: Release | None = None
-        self._catalogue: Catalogue | None = None
-        self._layouts: OrderedDict[tuple[str, str, str, tuple[str, ...]], Layout] = OrderedDict()
+        self._releases: _Kept[str, Release] = _Kept(releases, self._lock)
+        self._catalogues: _Kept[str, Catalogue] = _Kept(releases, self._lock)
+        self._layouts: _Kept[tuple[str, str, str, tuple[str, ...]], Layout] = _Kept(layouts, self._lock)
+
+    def marks(self) -> tuple[ReleaseMark, ...]:
+        """Every release and its state, at most ``patience`` seconds old."""
+        now = self._clock()
+        if now - self._asked >= self._patience:
+            self._marks = tuple(self._store.releases())
+            self._asked = now
+        return self._marks
 
     def live_id(self) -> str | None:
         """Id of the live release, at most ``patience`` seconds old."""
-        now = self._clock()
-        if now - self._asked >= self._patience:
-            self._live = self._store.live_release_id()
-            self._asked = now
-        return self._live
+        mark = live(self.marks())
+        return mark.id if mark is not None else None
 
     def catalogue(self, release_id: str) -> Catalogue:
         """The publication as released.
@@ -82,18 +94,16 @@ class LiveReader:
         Raises
         ------
         ReleaseMovedError
-            ``release_id`` isn't live any more.
+            ``release_id`` can't be read any more.
         """
-        with self._lock:
-            catalogue = self._catalogue
-        if catalogue is None or catalogue.release_id != release_id:
+        catalogue = self._catalogues.get(release_id)
+        if catalogue is None:
             catalogue = self._store.catalogue(release_id)
             if catalogue is None:
                 raise ReleaseMovedError(release_id)
             if catalogue.release_id != release_id:
                 raise InternalError("the store gave the catalogue of another release")
-            with self._lock:
-                self._catalogue = catalogue
+            self._catalogues.put(release_id, catalogue)
         return catalogue
 
     def answer(self, release_id: str, sheet: str, query: str, choice: tuple[str, ...]) -> Served:
@@ -104,36 +114,51 @@ class LiveReader:
         NotPublishedError
             The release has no such layout.
         ReleaseMovedError
-            ``release_id`` isn't live any more.
+            ``release_id`` can't be read any more.
         """
         release = self._cells(release_id)
         layout = self._layout(release_id, sheet, query, choice)
         return Served(mask(layout, release), issue_stamp(release.id))
 
     def _cells(self, release_id: str) -> Release:
-        with self._lock:
-            release = self._release
-        if release is None or release.id != release_id:
-            release = self._store.live_release()
-            if release is None or release.id != release_id:
+        release = self._releases.get(release_id)
+        if release is None:
+            release = self._store.release(release_id)
+            if release is None or release.state not in READABLE:
                 raise ReleaseMovedError(release_id)
-            with self._lock:
-                self._release = release
-                self._layouts.clear()
+            if release.id != release_id:
+                raise InternalError("the store gave the cells of another release")
+            self._releases.put(release_id, release)
         return release
 
     def _layout(self, release_id: str, sheet: str, query: str, choice: tuple[str, ...]) -> Layout:
         key = (release_id, sheet, query, choice)
-        with self._lock:
-            layout = self._layouts.get(key)
-            if layout is not None:
-                self._layouts.move_to_end(key)
-                return layout
-        layout = self._store.layout(release_id, sheet, query, choice)
+        layout = self._layouts.get(key)
         if layout is None:
-            raise NotPublishedError(sheet)
-        with self._lock:
-            self._layouts[key] = layout
-            while len(self._layouts) > self._capacity:
-                self._layouts.popitem(last=False)
+            layout = self._store.layout(release_id, sheet, query, choice)
+            if layout is None:
+                raise NotPublishedError(sheet)
+            self._layouts.put(key, layout)
         return layout
+
+
+class _Kept(Generic[K, V]):
+    """The last so many things that were asked for."""
+
+    def __init__(self, capacity: int, lock: Lock) -> None:
+        self._capacity = capacity
+        self._lock = lock
+        self._things: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            found = self._things.get(key)
+            if found is not None:
+                self._things.move_to_end(key)
+            return found
+
+    def put(self, key: K, value: V) -> None:
+        with self._lock:
+            self._things[key] = value
+            while len(self._things) > self._capacity:
+                self._things.popitem(last=False)

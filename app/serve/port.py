@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from app.domain.catalogue import Catalogue
+from app.domain.history import ReleaseMark
 from app.domain.masked import Layout
 from app.domain.release import Release
 
@@ -12,11 +14,11 @@ from app.domain.release import Release
 class ReleaseStore(Protocol):
     """Releases as the public may read them. Only release tables stand behind it, never raw values."""
 
-    def live_release_id(self) -> str | None:
-        """Id of the live release; None: nothing is shown."""
+    def releases(self) -> Sequence[ReleaseMark]:
+        """Every release and its state, in one reading; without a live one nothing is shown."""
 
-    def live_release(self) -> Release | None:
-        """The live release with its cells."""
+    def release(self, release_id: str) -> Release | None:
+        """A release with its cells."""
 
     def catalogue(self, release_id: str) -> Catalogue | None:
         """The publication as released."""

@@ -15,8 +15,8 @@ from app.web.formats.registry import formats_for
 MEDIA_TYPE = "application/json"
 
 
-def catalogue_document(contents: Contents) -> bytes:
-    """Folders, sheets, queries, parameters with their members, and where to find each."""
+def catalogue_document(contents: Contents, prefix: str = "") -> bytes:
+    """Folders, sheets, queries, parameters with their members, and where to find each below ``prefix``."""
     catalogue = contents.catalogue
     return _json(
         {
@@ -27,9 +27,9 @@ def catalogue_document(contents: Contents) -> bytes:
             "publisher": dict(catalogue.publisher),
             "languages": list(catalogue.languages),
             "zeros_shown": not catalogue.hide_zeros,
-            "structures": {name: f"/api/v1/structure/{quote(name)}.json" for name in catalogue.cubes},
-            "folders": [_folder(contents, entry) for entry in contents.root.folders],
-            "sheets": [_sheet(contents, entry) for entry in contents.root.sheets],
+            "structures": {name: f"{prefix}/api/v1/structure/{quote(name)}.json" for name in catalogue.cubes},
+            "folders": [_folder(contents, prefix, entry) for entry in contents.root.folders],
+            "sheets": [_sheet(contents, prefix, entry) for entry in contents.root.sheets],
         }
     )
 
@@ -76,25 +76,25 @@ def structure_document(catalogue: Catalogue, cube: Cube) -> bytes:
     )
 
 
-def _folder(contents: Contents, entry: FolderEntry) -> dict[str, Any]:
+def _folder(contents: Contents, prefix: str, entry: FolderEntry) -> dict[str, Any]:
     return {
         "id": entry.folder.id,
         "number": entry.number,
         "title": dict(entry.folder.title),
-        "url": _pages(contents, f"f/{quote(entry.folder.id)}"),
-        "folders": [_folder(contents, child) for child in entry.folders],
-        "sheets": [_sheet(contents, child) for child in entry.sheets],
+        "url": _pages(contents, prefix, f"f/{quote(entry.folder.id)}"),
+        "folders": [_folder(contents, prefix, child) for child in entry.folders],
+        "sheets": [_sheet(contents, prefix, child) for child in entry.sheets],
     }
 
 
-def _sheet(contents: Contents, entry: SheetEntry) -> dict[str, Any]:
+def _sheet(contents: Contents, prefix: str, entry: SheetEntry) -> dict[str, Any]:
     sheet = entry.sheet
     return {
         "id": sheet.id,
         "number": entry.number,
         "title": dict(sheet.title),
         "notes": dict(sheet.notes),
-        "url": _pages(contents, f"s/{quote(sheet.id)}"),
+        "url": _pages(contents, prefix, f"s/{quote(sheet.id)}"),
         "parameters": [
             {
                 "name": choice.parameter.name,
@@ -113,11 +113,11 @@ def _sheet(contents: Contents, entry: SheetEntry) -> dict[str, Any]:
             }
             for choice in contents.choices(sheet, {})
         ],
-        "queries": [_query(contents, entry, query) for query in sheet.queries],
+        "queries": [_query(contents, prefix, entry, query) for query in sheet.queries],
     }
 
 
-def _query(contents: Contents, entry: SheetEntry, query: QueryDefinition) -> dict[str, Any]:
+def _query(contents: Contents, prefix: str, entry: SheetEntry, query: QueryDefinition) -> dict[str, Any]:
     path = f"s/{quote(entry.sheet.id)}/{quote(query.id)}"
     return {
         "id": query.id,
@@ -126,13 +126,14 @@ def _query(contents: Contents, entry: SheetEntry, query: QueryDefinition) -> dic
         "cube": contents.catalogue.cube_of[entry.sheet.id, query.id],
         "mdx": query.mdx.strip(),
         "downloads": {
-            form.extension: _pages(contents, f"{path}.{form.extension}") for form in formats_for(query.view)
+            form.extension: _pages(contents, prefix, f"{path}.{form.extension}")
+            for form in formats_for(query.view)
         },
     }
 
 
-def _pages(contents: Contents, path: str) -> dict[str, str]:
-    return {language: f"/{language}/{path}" for language in contents.catalogue.languages}
+def _pages(contents: Contents, prefix: str, path: str) -> dict[str, str]:
+    return {language: f"{prefix}/{language}/{path}" for language in contents.catalogue.languages}
 
 
 def _hierarchy(hierarchy: Hierarchy) -> dict[str, Any]:

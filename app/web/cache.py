@@ -12,10 +12,10 @@ from collections import OrderedDict
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.web.guard import RELEASE
+from app.web.locate import LOCATED, RELEASE
 from app.web.reply import REPLY, Reply
 
-_Key = tuple[str | None, bytes, str, bytes]
+_Key = tuple[str | None, bytes, str, str, bytes]
 
 
 class ReplyCache:
@@ -32,7 +32,7 @@ class ReplyCache:
             await self._app(scope, receive, send)
             return
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        key: _Key = (scope[RELEASE], host, scope["path"], scope["query_string"])
+        key: _Key = (scope[RELEASE], host, scope[LOCATED].prefix, scope["path"], scope["query_string"])
         reply = self._replies.get(key)
         if reply is not None:
             self._replies.move_to_end(key)

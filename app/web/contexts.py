@@ -29,7 +29,7 @@ class LanguageLink:
 
 @dataclass(frozen=True)
 class Frame:
-    """What surrounds every page."""
+    """What surrounds every page; ``latest`` is its address in the live release, on pages of a fixed one."""
 
     language: str
     title: str
@@ -42,6 +42,7 @@ class Frame:
     release_id: str
     canonical: str = ""
     description: str = ""
+    latest: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 """The last guard: raw ASGI around everything, the only thing that talks to the server.
 
 It knows neither routes nor templates. Bytes leave only inside a seal that this process issued, and on
-an address of data only under the release that is live now. Anything else turns into a 500 that holds
-nothing of what the inside said: an unsealed body, a seal of another release, a changed body, an exception,
-a response half finished.
+an address of data only under the release that the request was found to be about. Anything else turns
+into a 500 that holds nothing of what the inside said: an unsealed body, a seal of another release, a
+changed body, an exception, a response half finished.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.domain.errors import CelosiaError, InternalError
 from app.serve.stamp import Sealed, is_genuine
+from app.web.locate import HEAD, LOCATED, RELEASE, Located
 from app.web.reply import REPLY, SEAL, RawHeaders
 
 log = logging.getLogger("celosia.guard")
-
-#: Key of the scope under which the inside finds the release that the request is answered from.
-RELEASE = "celosia.release"
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -53,8 +51,8 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
-    live_id : callable
-        Id of the live release, or None.
+    locate : callable
+        Which release a request is about, and where below it the address leads.
     is_data : callable
         Whether an address (path) gives cells, so that a plain seal isn't enough for a success.
     is_embeddable : callable
@@ -66,13 +64,13 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        live_id: Callable[[], str | None],
+        locate: Callable[[Scope], Located],
         is_data: Callable[[str], bool],
         is_embeddable: Callable[[str], bool],
         refusal: Callable[[str], tuple[str, bytes]],
     ) -> None:
         self._app = app
-        self._live_id = live_id
+        self._locate = locate
         self._is_data = is_data
         self._is_embeddable = is_embeddable
         self._refusal = refusal
@@ -85,11 +83,18 @@ class Guard:
             await send({"type": "websocket.close", "code": 1003})
             return
         head = scope["method"] == "HEAD"
-        path: str = scope["path"]
-        gate = _Gate(self, path, head, send)
+        gate = _Gate(self, scope["path"], head, send)
         try:
-            gate.live = self._live_id()
-            inner = {**scope, "method": "GET" if head else scope["method"], RELEASE: gate.live}
+            located = self._locate(scope)
+            gate.release, gate.path = located.release, located.path
+            inner = {
+                **scope,
+                "method": "GET" if head else scope["method"],
+                "path": located.path,
+                RELEASE: located.release,
+                LOCATED: located,
+                HEAD: head,
+            }
             await self._app(inner, receive, gate.send)
         except Exception as error:
             if isinstance(error, LeakBlockedError):
@@ -114,10 +119,10 @@ class _Gate:
     """The way out of one response."""
 
     def __init__(self, guard: Guard, path: str, head: bool, send: Send) -> None:
-        self.live: str | None = None
+        self.release: str | None = None
+        self.path = path
         self.broken = False
         self._guard = guard
-        self._path = path
         self._head = head
         self._send = send
         self._held: Message | None = None
@@ -160,10 +165,10 @@ class _Gate:
         if body and body is not sealed.body:
             return "a body that its seal doesn't hold"
         if sealed.release_id is not None:
-            return "" if sealed.release_id == self.live else "a seal of a release that isn't live"
+            return "" if sealed.release_id == self.release else "a seal of another release"
         held = self._held
         status = int(held["status"]) if held is not None else 200
-        if status < 300 and self._guard._is_data(self._path):
+        if status < 300 and self._guard._is_data(self.path):
             return "an address of data answered without a stamp"
         return ""
 
@@ -175,7 +180,7 @@ class _Gate:
     async def _begin(self) -> None:
         assert self._held is not None
         self._begun = True
-        security = _EMBEDDABLE if self._guard._is_embeddable(self._path) else _SECURITY
+        security = _EMBEDDABLE if self._guard._is_embeddable(self.path) else _SECURITY
         headers = [*self._held["headers"], *security]
         await self._out({"type": "http.response.start", "status": self._held["status"], "headers": headers})
 
@@ -187,7 +192,7 @@ class _Gate:
             return
         if self._begun:
             raise LeakBlockedError(cause) from None
-        media_type, body = self._guard._refusal(self._path)
+        media_type, body = self._guard._refusal(self.path)
         headers = [
             (b"content-type", media_type.encode()),
             (b"content-length", str(len(body)).encode()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
 
 from app.domain.cube import Texts, text_in
@@ -68,10 +68,12 @@ def feed(contents: Contents, language: str, base: str) -> bytes:
     say(root, "link", rel="self", type="application/atom+xml", href=f"{base}/{language}/feed.atom")
     author = ET.SubElement(root, f"{name}author")
     say(author, "name", text_in(catalogue.publisher, language) or text_in(catalogue.title, language))
+    # RFC 4151: a sheet of a release keeps its name wherever the site is moved to or read from.
+    name_of = f"tag:{_host(base)},{catalogue.created.date()}:{quote(catalogue.release_id)}"
     for entry in contents.root.walk():
         item = ET.SubElement(root, f"{name}entry")
         address = f"{base}/{language}/s/{quote(entry.sheet.id)}"
-        say(item, "id", f"{address}?release={quote(catalogue.release_id)}")
+        say(item, "id", f"{name_of}/{language}/{quote(entry.sheet.id)}")
         say(item, "title", f"{entry.number} {text_in(entry.sheet.title, language)}".strip())
         say(item, "updated", updated)
         say(item, "link", href=address)
@@ -198,6 +200,10 @@ def _paths(contents: Contents) -> Iterator[str]:
         waiting[:0] = entry.folders
     for sheet in contents.sheets:
         yield f"s/{quote(sheet)}"
+
+
+def _host(base: str) -> str:
+    return urlsplit(base).hostname or "localhost"
 
 
 def _moment(contents: Contents) -> str:

@@ -38,8 +38,8 @@ from app.web.contexts import (
 from app.web.formats.download import Download
 from app.web.formats.registry import formats_for
 from app.web.language import INTERFACE, language_name, long_date, translations
+from app.web.locate import prefix_of
 from app.web.protection import protected_measures
-from app.web.refusals import sentence
 from app.web.render import markdown
 from app.web.search import Hit, SearchIndex
 from app.web.tables import caption, lay_out
@@ -52,6 +52,12 @@ class Site:
     contents: Contents
     language: str
     base: str
+    prefix: str = ""
+
+    @property
+    def root(self) -> str:
+        """Where the addresses of this language begin, below a release's own prefix if there is one."""
+        return f"{self.prefix}/{self.language}"
 
     def frame(
         self, title: str, path: str, query: str = "", crumbs: tuple[Folder, ...] | None = None
@@ -63,9 +69,9 @@ class Site:
         trail: tuple[Link, ...] = ()
         if crumbs is not None:
             trail = (
-                Link(self._("Contents"), f"/{self.language}/"),
+                Link(self._("Contents"), f"{self.root}/"),
                 *(
-                    Link(text_in(folder.title, self.language), f"/{self.language}/f/{quote(folder.id)}")
+                    Link(text_in(folder.title, self.language), f"{self.root}/f/{quote(folder.id)}")
                     for folder in crumbs
                     if folder.id
                 ),
@@ -75,16 +81,19 @@ class Site:
             title=title,
             site=site,
             publisher=text_in(catalogue.publisher, self.language),
-            home=f"/{self.language}/",
+            home=f"{self.root}/",
             crumbs=trail,
             languages=tuple(
-                LanguageLink(code, language_name(code), f"/{code}/{path}{suffix}", code == self.language)
+                LanguageLink(
+                    code, language_name(code), f"{self.prefix}/{code}/{path}{suffix}", code == self.language
+                )
                 for code in catalogue.languages
             ),
             released=long_date(catalogue.created, self.language),
             release_id=catalogue.release_id,
-            canonical=f"{self.base}/{self.language}/{path}{suffix}",
+            canonical=f"{self.base}{self.root}/{path}{suffix}",
             description=text_in(catalogue.description, self.language),
+            latest=f"/{self.language}/{path}{suffix}" if self.prefix else "",
         )
 
     def _(self, text: str) -> str:
@@ -129,7 +138,7 @@ class Site:
             choices = self.contents.choices(entry.sheet, {})
             state = address_query(choices)
             query = entry.sheet.queries[0]
-            path = f"/{self.language}/s/{quote(entry.sheet.id)}/{quote(query.id)}"
+            path = f"{self.root}/s/{quote(entry.sheet.id)}/{quote(query.id)}"
             tables = tuple(
                 example(f"{path}.{form.extension}{f'?{state}' if state else ''}")
                 for form in formats_for(query.view)
@@ -137,7 +146,7 @@ class Site:
         cubes = tuple(
             example(f"/api/v1/structure/{quote(name)}.json") for name in self.contents.catalogue.cubes
         )
-        harvested = ("/catalog.ttl", "/catalog.jsonld", "/sitemap.xml", f"/{self.language}/feed.atom")
+        harvested = ("/catalog.ttl", "/catalog.jsonld", "/sitemap.xml", f"{self.root}/feed.atom")
         groups = (
             AddressGroup(
                 self._("Catalogue"),
@@ -175,7 +184,7 @@ class Site:
         )
 
     def _result(self, hit: Hit) -> SearchResult:
-        address = f"/{self.language}/s/{quote(hit.entry.sheet.id)}"
+        address = f"{self.root}/s/{quote(hit.entry.sheet.id)}"
         folders = [text_in(folder.title, self.language) for folder in hit.entry.path if folder.id]
         return SearchResult(
             number=hit.entry.number,
@@ -230,7 +239,7 @@ class Site:
             after=after,
             hidden=sum(block.table.hidden for block in blocks),
             empty=sum(block.table.empty for block in blocks),
-            address=f"/{self.language}/{path}",
+            address=f"{self.root}/{path}",
             citation=self._citation(entry, choices),
             dataset=Markup(harvest.dataset_document(self.contents, entry, self.language, self.base)),
         )
@@ -246,14 +255,16 @@ class Site:
             block=self._block(entry, query, masked, choices, {query.id: Arrangement()}),
             source=Link(
                 " · ".join(filter(None, [text_in(self.contents.catalogue.publisher, self.language), title])),
-                f"/{self.language}/{path}{f'?{state}' if state else ''}",
+                f"{self.root}/{path}{f'?{state}' if state else ''}",
             ),
         )
 
     def _citation(self, entry: SheetEntry, choices: tuple[Choice, ...]) -> str:
         catalogue = self.contents.catalogue
         state = address_query(choices)
-        address = f"{self.base}/{self.language}/s/{quote(entry.sheet.id)}{f'?{state}' if state else ''}"
+        # A citation names what was read, and that is one release.
+        lasting = f"{self.base}{prefix_of(catalogue.release_id)}/{self.language}/s/{quote(entry.sheet.id)}"
+        address = f"{lasting}?{state}" if state else lasting
         said = self._(
             "%(publisher)s (%(year)s). %(title)s. Table %(number)s of “%(site)s”. Released on %(date)s."
         )
@@ -269,8 +280,8 @@ class Site:
 
     def _elsewhere(self, entry: SheetEntry, query: QueryDefinition, title: str, suffix: str) -> Elsewhere:
         path = f"{quote(entry.sheet.id)}/{quote(query.id)}"
-        csv = f"{self.base}/{self.language}/s/{path}.csv{suffix}"
-        frame = f"{self.base}/{self.language}/embed/{path}{suffix}"
+        csv = f"{self.base}{self.root}/s/{path}.csv{suffix}"
+        frame = f"{self.base}{self.root}/embed/{path}{suffix}"
         named = escape(title)
         return Elsewhere(
             embed=f'<iframe src="{escape(frame)}" title="{named}" width="100%" height="480"></iframe>',
@@ -298,7 +309,7 @@ class Site:
         arrangements: Mapping[str, Arrangement],
     ) -> Block:
         sheet = entry.sheet
-        base = f"/{self.language}/s/{quote(sheet.id)}/{quote(query.id)}"
+        base = f"{self.root}/s/{quote(sheet.id)}/{quote(query.id)}"
         state = address_query(choices)
         suffix = f"?{state}" if state else ""
         captions = self.contents.hierarchy_captions(sheet.id, query.id)
@@ -378,7 +389,7 @@ class Site:
             office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
             identity=f"{sheet.id}/{query.id}",
             released=catalogue.created,
-            address=f"/{self.language}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
+            address=f"{self.root}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
             context=self._context(choices, masked, captions, ""),
             table=lay_out(masked, captions, self.language),
             chart=self._chart(entry, query, masked),
@@ -429,9 +440,8 @@ def answer_queries(
     )
 
 
-def error_page(status: int, language: str, site: Site | None) -> ErrorPage:
+def error_page(status: int, text: str, language: str, site: Site | None) -> ErrorPage:
     """An error in the reader's language, inside the site's frame when there is a site."""
-    text = sentence(status, language)
     if site is not None:
         return ErrorPage(site.frame(text, "", crumbs=()), status, text)
     languages = tuple(

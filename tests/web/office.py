@@ -14,6 +14,7 @@ import numpy as np
 
 from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy, Level, Measure
+from app.domain.history import ReleaseMark
 from app.domain.masked import Axis, AxisMember, CellStatus, CellStyle, Layout
 from app.domain.publication import (
     Folder,
@@ -234,19 +235,21 @@ class MemoryStore:
     def __init__(self, office: Office | None = None, release_id: str = "r1") -> None:
         self.office = office or Office()
         self.live, self._rows = self.office.release(release_id)
+        self.old: list[Release] = []
         self._made: dict[tuple[str, str, tuple[str, ...]], Layout] = {}
         self._catalogue = self._publish()
 
-    def live_release_id(self) -> str | None:
-        return self.live.id if self.live is not None else None
+    def releases(self) -> tuple[ReleaseMark, ...]:
+        return tuple(ReleaseMark(r.id, r.state, r.created) for r in (*self.old, self.live) if r is not None)
 
-    def live_release(self) -> Release | None:
-        return self.live
+    def release(self, release_id: str) -> Release | None:
+        return next((r for r in (*self.old, self.live) if r is not None and r.id == release_id), None)
 
     def catalogue(self, release_id: str) -> Catalogue | None:
-        if self.live is None or release_id != self.live.id:
+        found = self.release(release_id)
+        if found is None:
             return None
-        return replace(self._catalogue, release_id=release_id)
+        return replace(self._catalogue, release_id=release_id, created=found.created)
 
     def layout(self, release_id: str, sheet_id: str, query_id: str, choice: tuple[str, ...]) -> Layout | None:
         return self._made.get((sheet_id, query_id, choice))

@@ -45,4 +45,4 @@ def test_the_openapi_document_says_what_the_addresses_answer(site: ASGIApp) -> N
             assert response.headers["content-type"].partition(";")[0] in told
         assert 200 in seen
         strange = template.format(**dict.fromkeys(names, "%F0%9F%A6%8A"))
-        assert str(ask(site, strange + "?release=none").status_code) in responses
+        assert str(ask(site, strange + "?asOf=never").status_code) in responses

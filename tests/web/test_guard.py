@@ -16,6 +16,7 @@ from app.serve.issue import issue_stamp
 from app.serve.stamp import Sealed, seal, seal_plain
 from app.web.app import create_app
 from app.web.guard import Guard, LeakBlockedError
+from app.web.locate import Located
 from app.web.reply import SEAL, Reply
 from tests.web.office import MemoryStore
 from tests.web.visitor import ask
@@ -26,7 +27,7 @@ SECRET = b"7310042"
 def guarded(app: ASGIApp, live: str | None = "r1") -> Guard:
     return Guard(
         app,
-        live_id=lambda: live,
+        locate=lambda scope: Located(live, scope["path"]),
         is_data=lambda path: path.startswith("/data"),
         is_embeddable=lambda path: False,
         refusal=lambda path: ("text/plain", b"Sorry."),
@@ -188,7 +189,7 @@ def test_an_exception_says_nothing_of_its_text(caplog: pytest.LogCaptureFixture)
 def test_a_store_that_fails_gives_a_clear_sentence_and_no_data(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     app = create_app(store, patience=0)
-    store.live_release_id = _raising(OperatorError("disk on fire"))  # type: ignore[method-assign,assignment]
+    store.releases = _raising(OperatorError("disk on fire"))  # type: ignore[method-assign,assignment]
     response = ask(app, "/es/s/time/years")
     assert response.status_code == 500
     assert "Algo ha fallado" in response.text

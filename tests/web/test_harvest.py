@@ -101,5 +101,5 @@ def test_a_sheet_says_how_to_cite_it(site: ASGIApp) -> None:
     page = html.fromstring(ask(site, "/es/s/territory/map?p.year=2021").content)
     assert page.xpath("//p[@class='citation']")[0].text_content() == (
         "Cómo citar: Oficina de Norland (2026). Mapa de la renta. Tabla 1.3 de «Estadística fiscal». "
-        "Publicado el 27 de noviembre de 2026. http://site.test/es/s/territory/map?p.year=2021"
+        "Publicado el 27 de noviembre de 2026. http://site.test/r/r1/es/s/territory/map?p.year=2021"
     )

@@ -95,8 +95,8 @@ def test_a_cached_answer_is_the_first_answer(site: ASGIApp) -> None:
 
 def test_release_addressed_pages_may_be_kept_forever_and_others_are_asked_again(site: ASGIApp) -> None:
     assert "must-revalidate" in ask(site, PAGE).headers["cache-control"]
-    assert "immutable" in ask(site, PAGE + "?release=r1").headers["cache-control"]
-    assert ask(site, PAGE + "?release=r0").status_code == 404
+    assert "immutable" in ask(site, "/r/r1" + PAGE).headers["cache-control"]
+    assert ask(site, "/r/r0" + PAGE).status_code == 404
 
 
 def test_a_new_release_replaces_every_cached_page() -> None:
@@ -230,3 +230,57 @@ def test_the_confidentiality_page_tells_no_percentages(site: ASGIApp) -> None:
     assert "fewer than 12" in text
     assert "Hidden wherever “Taxpayers” is hidden" in text
     assert "10" not in text
+
+
+@pytest.mark.parametrize("path", [PAGE, PAGE + "/table.xlsx", "/static/site.css"])
+def test_a_part_of_a_file_is_that_part(site: ASGIApp, path: str) -> None:
+    whole = ask(site, path, headers={"accept-encoding": "identity"})
+    size = len(whole.content)
+    assert whole.headers["accept-ranges"] == "bytes"
+    for wish, first, end in (
+        ("bytes=0-99", 0, 100),
+        ("bytes=100-", 100, size),
+        ("bytes=-7", size - 7, size),
+        (f"bytes=5-{size + 9}", 5, size),
+    ):
+        part = ask(site, path, headers={"range": wish})
+        assert (part.status_code, part.content) == (206, whole.content[first:end])
+        assert part.headers["content-range"] == f"bytes {first}-{end - 1}/{size}"
+        assert part.headers["etag"] == whole.headers["etag"]
+        assert "content-encoding" not in part.headers
+    beyond = ask(site, path, headers={"range": f"bytes={size}-"})
+    assert (beyond.status_code, beyond.content) == (416, b"")
+    assert beyond.headers["content-range"] == f"bytes */{size}"
+
+
+@pytest.mark.parametrize("wish", ["bytes=9-3", "bytes=-", "bytes=0-1,5-6", "lines=1-2", "bytes=a-b"])
+def test_a_wish_for_no_single_part_gets_the_whole(site: ASGIApp, wish: str) -> None:
+    whole = ask(site, PAGE, headers={"accept-encoding": "identity"})
+    response = ask(site, PAGE, headers={"range": wish})
+    assert (response.status_code, response.content) == (200, whole.content)
+
+
+def test_a_part_of_a_file_that_changed_is_the_whole_new_one(site: ASGIApp) -> None:
+    tag = ask(site, PAGE, headers={"accept-encoding": "identity"}).headers["etag"]
+    for condition, status in ((tag, 206), ('"other"', 200), ("Fri, 27 Nov 2026 09:30:00 GMT", 200)):
+        response = ask(site, PAGE, headers={"range": "bytes=0-9", "if-range": condition})
+        assert response.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("wish", "coding"),
+    [
+        ("zstd", "zstd"),
+        ("gzip, zstd", "zstd"),
+        ("gzip, zstd;q=0", "gzip"),
+        ("br", None),
+        ("*", "gzip"),
+        ("*;q=0", None),
+        ("GZIP", "gzip"),
+    ],
+)
+def test_the_coding_is_one_that_the_client_takes(site: ASGIApp, wish: str, coding: str | None) -> None:
+    plain = ask(site, PAGE, headers={"accept-encoding": "identity"})
+    response = ask(site, PAGE, headers={"accept-encoding": wish})
+    assert response.headers.get("content-encoding") == coding
+    assert response.content == plain.content

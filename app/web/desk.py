@@ -1,0 +1,177 @@
+"""What every route shares: the release's contents, the reader's language, pages, and refusals."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from urllib.parse import parse_qsl
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.serve.answer import LiveReader, ReleaseMovedError
+from app.web import pages
+from app.web.contents import Contents
+from app.web.contexts import Page
+from app.web.language import INTERFACE, preferred
+from app.web.locate import LOCATED, RELEASE, Located
+from app.web.pages import Site
+from app.web.refusals import RefusalError, sentence
+from app.web.render import Renderer
+from app.web.reply import IMMUTABLE, NO_STORE, REVALIDATE, Headers, Reply
+
+HTML = "text/html; charset=utf-8"
+PROBLEM = "application/problem+json"
+#: Headers of what programs on any page may read.
+ANYONE = (
+    ("access-control-allow-origin", "*"),
+    ("access-control-expose-headers", "ETag, Link, Retry-After, Content-Disposition"),
+)
+
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
+#: Releases whose contents are kept in memory.
+_RELEASES = 4
+
+
+class Desk:
+    """One site's reader of releases and renderer of pages, and what routes need again and again.
+
+    Parameters
+    ----------
+    reader : LiveReader
+    render : Renderer
+    public_url : str
+        Where readers find the site; empty for the host of each request.
+    """
+
+    def __init__(self, reader: LiveReader, render: Renderer, public_url: str) -> None:
+        self.reader = reader
+        self.render = render
+        self._public_url = public_url
+        self._contents: OrderedDict[str, Contents] = OrderedDict()
+
+    def contents_of(self, request: Request) -> Contents:
+        """The contents of the release that a request is answered from; `RefusalError` 503 without one."""
+        release = request.scope[RELEASE]
+        if release is None:
+            raise RefusalError(503)
+        contents = self._contents.get(release)
+        if contents is None:
+            contents = self._contents[release] = Contents(self.reader.catalogue(release))
+            while len(self._contents) > _RELEASES:
+                self._contents.popitem(last=False)
+        return contents
+
+    def site(self, request: Request, language: str) -> Site:
+        """The release in a language; `RefusalError` 404 for one that it doesn't have."""
+        contents = self.contents_of(request)
+        if language not in contents.catalogue.languages:
+            raise RefusalError(404)
+        return Site(contents, language, self.base(request), located(request).prefix)
+
+    def below(self, request: Request) -> str:
+        """What addresses of the request's release start with."""
+        return self.base(request) + located(request).prefix
+
+    def base(self, request: Request) -> str:
+        """Scheme and host that addresses start with.
+
+        Raises
+        ------
+        RefusalError
+            400 when a request's own host is none.
+        """
+        if self._public_url:
+            return self._public_url
+        host = request.headers.get("host", "localhost")
+        if not _HOST.fullmatch(host):
+            raise RefusalError(400)
+        return f"{request.scope['scheme']}://{host}"
+
+    def page(self, request: Request, page: Page) -> Response:
+        """A page without cells as a response."""
+        return Reply(self.render(page), HTML, cache_control=caching(request))
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """The error page of a request that has no answer."""
+        language, site = self._reader_of(request)
+        if isinstance(error, RefusalError):
+            status, text = error.status, error.sentence(language)
+        else:
+            if isinstance(error, HTTPException):
+                status = error.status_code
+            else:
+                status = 503 if isinstance(error, ReleaseMovedError) else 404
+            text = sentence(status, language)
+        headers: Headers = (("retry-after", "2"),) if status == 503 else ()
+        if request.scope["path"].startswith("/api/"):
+            body, media_type = problem(status, text), PROBLEM
+            headers += ANYONE
+        else:
+            body, media_type = self.render(pages.error_page(status, text, language, site)), HTML
+        return Reply(body, media_type, status_code=status, cache_control=NO_STORE, headers=headers)
+
+    def _reader_of(self, request: Request) -> tuple[str, Site | None]:
+        """The language of an address that may be wrong in every other way."""
+        contents = self._contents.get(request.scope[RELEASE] or "")
+        offered = contents.catalogue.languages if contents is not None else INTERFACE
+        first = request.scope["path"].lstrip("/").partition("/")[0]
+        language = (
+            first if first in offered else preferred(request.headers.get("accept-language", ""), offered)
+        )
+        prefix = located(request).prefix
+        return language, Site(contents, language, "", prefix) if contents is not None else None
+
+
+def problem(status: int, text: str) -> bytes:
+    """An error as programs read it (RFC 9457)."""
+    document = {"type": "about:blank", "status": status, "title": text}
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def located(request: Request) -> Located:
+    """Where a request leads."""
+    located = request.scope[LOCATED]
+    assert isinstance(located, Located)
+    return located
+
+
+async def admitted(request: Request) -> None:
+    """Every route's first question: whether there is the release that the address is about."""
+    if refusal := located(request).refusal:
+        raise RefusalError(refusal)
+
+
+def caching(request: Request) -> str:
+    """For how long an answer may be kept."""
+    return IMMUTABLE if located(request).lasting else REVALIDATE
+
+
+def fields_of(request: Request) -> dict[str, str]:
+    """The fields of the query string.
+
+    Raises
+    ------
+    RefusalError
+        400 for a query string that isn't UTF-8 or says a thing twice.
+    """
+    try:
+        pairs = parse_qsl(
+            request.scope["query_string"].decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=64,
+        )
+    except ValueError:
+        raise RefusalError(400) from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise RefusalError(400)
+    return fields
+
+
+def chosen(fields: dict[str, str]) -> dict[str, str]:
+    """Choices by parameter."""
+    return {name[2:]: value for name, value in fields.items() if name.startswith("p.")}

@@ -1,0 +1,133 @@
+"""Old releases by address and by moment: as they were, or nothing at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from lxml import html
+from starlette.types import ASGIApp
+
+from app.web.app import create_app
+from tests.web.office import MemoryStore, Office
+from tests.web.visitor import ask, crawl
+
+PAGE = "/en/s/territory/places"
+CSV = "/en/s/time/years/table.csv"
+
+
+def later(store: MemoryStore, state: str = "superseded") -> None:
+    """A second release a day later, with every figure one higher; the first one gets a state."""
+    office = Office()
+    office.truth = {cell: value + 1 for cell, value in office.truth.items()}
+    first = store.live
+    store.old = [replace(first, state=state)]
+    store.live = replace(office.release("r2")[0], created=first.created + timedelta(days=1))
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    made = MemoryStore()
+    later(made)
+    return made
+
+
+@pytest.fixture
+def site(store: MemoryStore) -> ASGIApp:
+    return create_app(store, patience=0)
+
+
+def test_a_superseded_release_says_what_it_said_when_it_was_live(site: ASGIApp) -> None:
+    fresh = create_app(MemoryStore())
+    for path in (CSV, PAGE + "/table.json", "/es/s/territory/map/map.svg"):
+        then, now = ask(fresh, "/r/r1" + path), ask(site, "/r/r1" + path)
+        assert now.status_code == 200
+        assert now.content == then.content
+        assert now.headers == then.headers
+        assert now.content != ask(site, path).content
+    assert ask(fresh, CSV).content == ask(site, "/r/r1" + CSV).content
+
+
+def test_addresses_of_a_release_may_be_kept_forever_and_are_nothing_for_search_engines(site: ASGIApp) -> None:
+    for path in ("/en/", PAGE, CSV, "/api/v1/catalogue.json"):
+        assert "immutable" in ask(site, f"/r/r1{path}").headers["cache-control"], path
+        assert "must-revalidate" in ask(site, path).headers["cache-control"]
+    page = html.fromstring(ask(site, "/r/r1" + PAGE).content)
+    assert page.xpath("//meta[@name='robots']/@content") == ["noindex"]
+    assert page.xpath("//p[@class='asitwas']/a/@href") == [f"{PAGE}?p.year=2023"]
+
+
+def test_links_of_an_old_release_stay_in_it_and_work(store: MemoryStore) -> None:
+    site = create_app(store)
+    answers = crawl(site, "/r/r1/en/f/time")
+    assert {path for path, response in answers.items() if response.status_code != 200} == set()
+    inside = [path for path in answers if path.startswith("/r/r1/")]
+    assert f"/r/r1{CSV}" in inside
+    catalogue = json.loads(ask(site, "/r/r1/api/v1/catalogue.json").text)
+    assert catalogue["release"] == "r1"
+    assert all(path.startswith("/r/r1/") for path in catalogue["structures"].values())
+
+
+@pytest.mark.parametrize(
+    ("moment", "release"),
+    [
+        ("2026-11-27T09:30:00Z", "r1"),
+        ("2026-11-27T10:30:00+01:00", "r1"),
+        ("2026-11-27", "r1"),
+        ("2026-11-28T09:29:59", "r1"),
+        ("2026-11-28T09:30", "r2"),
+        ("2026-11-28", "r2"),
+        ("2099-01-01", "r2"),
+    ],
+)
+def test_a_moment_takes_the_release_of_that_moment(site: ASGIApp, moment: str, release: str) -> None:
+    response = ask(site, f"{CSV}?asOf={moment}")
+    assert response.content == ask(site, f"/r/{release}{CSV}").content
+    assert "must-revalidate" in response.headers["cache-control"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"{CSV}?asOf=2020-01-01", 404),
+        (f"{CSV}?asOf=yesterday", 400),
+        (f"{CSV}?asOf=", 400),
+        (f"{CSV}?asOf=2026-11-27&asOf=2026-11-28", 400),
+        (f"/r/r2{CSV}?asOf=2026-11-27", 400),
+        (f"/r/r9{CSV}", 404),
+        ("/r/", 404),
+        ("/r/r9/static/site.css", 404),
+        ("/r/../r1/en/", 404),
+    ],
+)
+def test_a_release_that_is_not_there_gets_a_sentence(site: ASGIApp, path: str, status: int) -> None:
+    response = ask(site, path)
+    assert response.status_code == status
+    assert response.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("state", "status"), [("withdrawn", 410), ("scheduled", 404), ("draft", 404), ("something new", 404)]
+)
+def test_a_release_in_another_state_shows_nothing(state: str, status: int) -> None:
+    store = MemoryStore()
+    site = create_app(store, patience=0)
+    paths = ["/r/r1/en/", "/r/r1" + PAGE, "/r/r1" + CSV, "/r/r1/api/v1/catalogue.json"]
+    assert [ask(site, path).status_code for path in paths] == [200] * 4
+    later(store, state)
+    for path in paths:
+        response = ask(site, path)
+        assert response.status_code == status
+        assert "Norland" not in response.text
+    assert ask(site, f"{CSV}?asOf=2026-11-27T10:00:00Z").status_code == status
+    spanish = ask(site, "/r/r1/es/").text
+    assert ("se retiró" in spanish) == (state == "withdrawn")
+
+
+def test_an_old_release_is_not_the_live_one_when_there_is_none(store: MemoryStore, site: ASGIApp) -> None:
+    store.old, store.live = [*store.old, replace(store.live, state="withdrawn")], None  # type: ignore[assignment]
+    assert ask(site, CSV).status_code == 503
+    assert ask(site, "/r/r1" + CSV).status_code == 200
+    assert ask(site, "/r/r2" + CSV).status_code == 410
