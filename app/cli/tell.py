@@ -14,6 +14,7 @@ _FIGURES = (
     ("cells", "published cells"),
     ("implied_cells", "implied cells"),
     ("equations", "equations"),
+    ("arranged", "answers ordered or chosen by the values that are shown"),
     ("problems", "problems"),
     ("primaries", "sensitive cells"),
     ("implied_primaries", "sensitive implied cells"),

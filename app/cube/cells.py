@@ -28,11 +28,12 @@ from app.cube.formulas import (
     work_out,
 )
 from app.cube.keys import unique_rows
+from app.cube.looking import Asked, Looked, references, worked_out
 from app.cube.port import Group
 from app.domain.cellset import Dependencies, FloatArray, Relations
 from app.domain.cube import IntArray
 from app.domain.errors import UserError
-from app.domain.formula import Formula, Linear, Recompute
+from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
 
 Ints = NDArray[np.int64]
 
@@ -180,6 +181,9 @@ class _Solver:
                     for member in np.unique(members)[::-1].tolist()
                 )
             else:
+                if is_withheld(formula) and not isinstance(formula, Withheld):
+                    cause = f"{definition.member.name} is worked out from a rank, which may be confidential."
+                    raise UserError(definition.source.mistake(definition.at, cause, "Show the rank itself."))
                 yield Plan(definition, known, some, formula, list(leaves_of(formula)), [])
 
     def _operands(self, plan: Plan, coords: IntArray) -> Iterator[IntArray]:
@@ -385,31 +389,16 @@ def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> NDArr
     return solved.filled[solved.requested]
 
 
-def look(ev: Evaluator, asked: Sequence[tuple[Formula, Context]], source: CellSource) -> FloatArray:
-    """Values of formulas, each at the members of its context: float64[n]."""
+def look(asked: Asked, columns: int, ev: Evaluator, source: CellSource) -> Looked:
+    """Values of formulas, each at the members of its context, as the facts have them."""
     solver = _Solver(ev, source)
-    here = np.array([[ctx.current(c) for c in range(len(solver.own))] for _, ctx in asked], dtype=np.int32)
-    wanted: list[IntArray] = []
-    for row, (formula, _) in zip(here, asked, strict=True):
-        for leaf in leaves_of(formula):
-            references = leaf.terms if isinstance(leaf, Linear) else ()
-            for reference in references:
-                cell = row.copy()
-                for column, member in reference:
-                    cell[column] = member
-                wanted.append(cell)
-    solved = solver.solve(np.array(wanted, dtype=np.int32)) if wanted else None
-    values = iter([] if solved is None else solved.values[solved.requested].tolist())
-    result = np.empty(len(asked))
-    for place, (formula, _) in enumerate(asked):
-
-        def of_leaf(leaf: Leaf, row: IntArray = here[place]) -> FloatArray:
-            if isinstance(leaf, Recompute):
-                return solver.recomputed(leaf, row[None])
-            return combine(leaf, np.array([[next(values) for _ in leaf.terms]]))
-
-        result[place] = work_out(formula, 1, of_leaf)[0]
-    return result
+    wanted = references(asked, columns)
+    values = np.zeros(0)
+    if len(wanted):
+        solved = solver.solve(wanted)
+        values = solved.values[solved.requested]
+    found = worked_out(asked, values, columns, solver.recomputed)
+    return Looked(found, np.zeros(len(asked), dtype=np.bool_))
 
 
 def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_array:

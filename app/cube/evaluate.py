@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.context import Context, Definition
+from app.cube.looking import Asked, Look, Looked, RecomputedError
 from app.cube.names import Column, Names
 from app.cube.values import (
     DimensionValue,
@@ -28,7 +29,6 @@ from app.cube.values import (
     TupleValue,
     Value,
 )
-from app.domain.cellset import FloatArray
 from app.domain.errors import UserError
 from app.domain.formula import (
     EMPTY,
@@ -37,6 +37,7 @@ from app.domain.formula import (
     Linear,
     Recompute,
     Text,
+    Withheld,
     constant,
 )
 from app.mdx import Source, to_text
@@ -66,8 +67,6 @@ MAX_LOOKS = 4
 
 
 Handler = Callable[["Evaluator", Call, Context], Value]
-#: Values of formulas, each at the members of its context.
-Look = Callable[[Sequence[tuple[Formula, Context]]], FloatArray]
 Occupied = Callable[[Sequence[Context]], NDArray[np.bool_]]
 FUNCTIONS: dict[str, Handler] = {}
 #: What the operators do, by type of node; see `app.cube.operators`.
@@ -94,7 +93,7 @@ class Evaluator:
         self.definitions: dict[tuple[int, int], Definition] = dict(definitions or {})
         self.sets: dict[str, tuple[Expression, Source]] = {}
         self.base: Context | None = None
-        #: Which cells have facts, and where ``sees_values`` what they hold, while sets are made.
+        #: Which cells have facts, and what may be seen of them, while sets are made.
         self.occupied: Occupied | None = None
         self.look: Look | None = None
         self.sees_values = False
@@ -138,6 +137,16 @@ class Evaluator:
                 return "a number"
 
     def to_set(self, node: Expression | None, ctx: Context) -> SetValue:
+        """A set of which it is known what is in it."""
+        found = self.to_any_set(node, ctx)
+        if found.pending:
+            cause = "This set is chosen or ordered by values of cells, which may be confidential."
+            remedy = "It can stand on an axis, where it is made of the values that are shown; not here."
+            raise self.error(ctx, self.given(node, ctx).at, cause, remedy)
+        return found
+
+    def to_any_set(self, node: Expression | None, ctx: Context) -> SetValue:
+        """A set that may be `pending`."""
         node = self.given(node, ctx)
         return self.as_set(self.evaluate(node, ctx), node, ctx)
 
@@ -193,7 +202,7 @@ class Evaluator:
 
     def as_formula(self, value: Value, node: Expression, ctx: Context) -> Formula:
         match value:
-            case Linear() | Apply() | Recompute() | Text():
+            case Linear() | Apply() | Recompute() | Text() | Withheld():
                 return value
             case TupleValue():
                 if value.is_nothing:
@@ -300,7 +309,7 @@ class Evaluator:
             case Chain() | Unary() | Range() | Case():
                 return OPERATORS[type(node)](self, node, ctx)
             case Alias(expression, name):
-                made = self.to_set(expression, ctx)
+                made = self.to_any_set(expression, ctx)
                 self.sets[name.lower()] = (expression, ctx.source)
                 self._made[name.lower()] = made
                 return made
@@ -328,14 +337,14 @@ class Evaluator:
         self._making.append(name)
         try:
             base = self.base if self.base is not None else ctx
-            made = self.to_set(expression, replace(base, source=source))
+            made = self.to_any_set(expression, replace(base, source=source))
         finally:
             self._making.pop()
         self._made[name] = made
         return made
 
     def _braces(self, items: tuple[Expression, ...], node: Braces, ctx: Context) -> SetValue:
-        parts = [self.to_set(item, ctx) for item in items]
+        parts = [self.to_any_set(item, ctx) for item in items]
         return self.join(parts, [item.at for item in items], ctx)
 
     def join(self, parts: list[SetValue], places: list[int], ctx: Context) -> SetValue:
@@ -351,17 +360,20 @@ class Evaluator:
                 )
                 raise self.error(ctx, at, f"A set of {one} can't hold members of {other}.")
         rows = np.concatenate([part.rows.reshape(len(part), len(columns)) for part in parts])
-        return self.limited(SetValue(columns, rows), places[0], ctx)
+        pending = any(part.pending for part in parts)
+        return self.limited(SetValue(columns, rows, pending), places[0], ctx)
 
     def values_at(
         self, expression: Expression | None, members: SetValue, ctx: Context, call: Call
-    ) -> list[Value] | FloatArray:
+    ) -> list[Value] | Looked | None:
         """An expression (None: the cell) at each position of a set: constants as they are, else numbers.
+
+        None where it hangs on cells of which it isn't known yet which may be seen.
 
         Raises
         ------
         UserError
-            When it hangs on the values of cells and these may not be seen.
+            When it hangs on the values of cells and no look may be taken at them.
         """
         places = [ctx.at(position) for position in members.tuples()]
         if expression is None:
@@ -370,14 +382,26 @@ class Evaluator:
             found = [self.evaluate(expression, place) for place in places]
         if all(_is_constant(value) for value in found):
             return found
-        look = self.look
-        if not self.sees_values or look is None:
-            cause = f"{call.function} picks or orders members by values of cells, which may be confidential."
-            raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
         node = self.given(expression, ctx) if expression is not None else call
         formulas = [self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)]
-        with self._reading(ctx, call):
-            return look(list(zip(formulas, places, strict=True)))
+        return self.looked(list(zip(formulas, places, strict=True)), ctx, call)
+
+    def looked(self, asked: Asked, ctx: Context, call: Call) -> Looked | None:
+        """Values of formulas that hang on cells, as far as they may be seen.
+
+        Raises
+        ------
+        UserError
+        """
+        if self.look is None:
+            cause = f"{call.function} picks or orders members by values of cells, which may be confidential."
+            raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
+        try:
+            with self._reading(ctx, call):
+                return self.look(asked, len(self.columns))
+        except RecomputedError:
+            cause = f"{call.function} can't go by a measure that is taken over several members again."
+            raise self.error(ctx, call.at, cause, "Go by a cell of the cube.") from None
 
     def value_here(self, formula: Formula, ctx: Context, call: Call) -> float:
         """The value of a formula at the members of the context, nan where it is empty.
@@ -389,11 +413,11 @@ class Evaluator:
         """
         if isinstance(formula, Linear) and formula.is_constant:
             return math.nan if formula.constant is None else float(formula.constant)
-        if not self.sees_values or self.look is None:
+        looked = self.looked([(formula, ctx)], ctx, call) if self.sees_values else None
+        if looked is None:
             cause = f"{call.function} makes a text of values of cells, which may be confidential."
             raise self.error(ctx, call.at, cause, "Use FORMAT_STRING to say how a value is printed.")
-        with self._reading(ctx, call):
-            return float(self.look([(formula, ctx)])[0])
+        return float(looked.values[0])
 
     def filled(self, members: SetValue, ctx: Context, call: Call) -> NDArray[np.bool_]:
         """bool[n]: positions of a set whose cell has facts, which is public."""
@@ -424,7 +448,7 @@ class Evaluator:
                 size = self.columns[column].hierarchy.size
                 own = self.within[column][np.minimum(numbers, size - 1)]
                 chosen &= (numbers >= size) | (own >= 0)
-        return members if chosen.all() else SetValue(members.columns, members.rows[chosen])
+        return members if chosen.all() else members.taking(members.rows[chosen])
 
     def limited(self, value: SetValue, at: int, ctx: Context) -> SetValue:
         if len(value) > MAX_TUPLES:
@@ -436,7 +460,7 @@ class Evaluator:
         numbers: list[int] = []
         values = [self.evaluate(item, ctx) for item in items]
         if any(isinstance(value, SetValue) for value in values):
-            return self.cross([self.to_set(item, ctx) for item in items], items[0].at, ctx)
+            return self.cross([self.to_any_set(item, ctx) for item in items], items[0].at, ctx)
         for item in items:
             position = self.to_tuple(item, ctx)
             for column, number in zip(position.columns, position.numbers, strict=True):
@@ -461,21 +485,19 @@ class Evaluator:
             shape = " × ".join(f"{len(part):,}" for part in parts)
             cause = f"The CrossJoin has {shape} = {size:,} tuples; the limit is {MAX_TUPLES:,}."
             raise self.error(ctx, at, cause, "Take fewer members, or split the query.")
+        pending = any(part.pending for part in parts)
         if size == 0:
-            return SetValue(columns, np.zeros((0, len(columns)), dtype=np.int32))
+            return SetValue(columns, np.zeros((0, len(columns)), dtype=np.int32), pending)
         result = parts[0].rows
         for part in parts[1:]:
             left = np.repeat(result, len(part), axis=0)
             right = np.tile(part.rows, (len(result), 1))
             result = np.concatenate([left, right], axis=1)
-        return SetValue(columns, result)
-
-    def _is_set(self, value: Value) -> bool:
-        return isinstance(value, SetValue)
+        return SetValue(columns, result, pending)
 
 
 def _is_constant(value: Value) -> bool:
-    if isinstance(value, (TupleValue, HierarchyValue, Apply, Recompute, Text)):
+    if isinstance(value, (TupleValue, HierarchyValue, Apply, Recompute, Text, Withheld)):
         return False
     return not isinstance(value, Linear) or value.is_constant
 
@@ -485,14 +507,20 @@ def distinct(value: SetValue) -> SetValue:
     if len(value) < 2:
         return value
     _, first = np.unique(value.rows, axis=0, return_index=True)
-    return SetValue(value.columns, value.rows[np.sort(first)])
+    return value.taking(value.rows[np.sort(first)])
 
 
 def keep(value: SetValue, other: SetValue, inside: bool) -> SetValue:
-    """Tuples of a set that are (or aren't) in another one."""
+    """Tuples of a set that are (or aren't) in another one.
+
+    Where it is open what will be in the other one, what may be kept is.
+    """
+    pending = value.pending or other.pending
+    if not inside and other.pending:
+        return replace(value, pending=True)
     if not len(value) or not len(other):
-        return value if not inside else SetValue(value.columns, value.rows[:0])
+        return replace(value, pending=pending) if not inside else value.taking(value.rows[:0])
     both = np.concatenate([other.rows, value.rows])
     inverse = np.unique(both, axis=0, return_inverse=True)[1].ravel()
     found = np.isin(inverse[len(other) :], inverse[: len(other)])
-    return SetValue(value.columns, value.rows[found == inside])
+    return replace(value, rows=value.rows[found == inside], pending=pending)

@@ -12,7 +12,7 @@ from app.cube.cells import CellSource, Plan, Solved, solve
 from app.cube.evaluate import Evaluator
 from app.domain.cube import IntArray
 from app.domain.errors import Mistake, UserError
-from app.domain.formula import Apply, Formula, Linear, Overrides, Recompute, Text, add, scale
+from app.domain.formula import Apply, Formula, Linear, Overrides, Recompute, Text, Withheld, add, scale
 from app.domain.numbers import plain_number
 from app.domain.styles import style_of
 from app.mdx import quote
@@ -218,6 +218,8 @@ def _text(ev: Evaluator, formula: Formula) -> str:
             return _sum(terms, formula.constant)
         case Text(words):
             return f'"{words}"'
+        case Withheld(kind):
+            return f"{kind} among the values that are shown"
         case Recompute():
             there = [_name(ev, column, number) for column, number in formula.elsewhere]
             members = ", ".join(_name(ev, formula.column, member) for member in formula.members[:_SHOWN])

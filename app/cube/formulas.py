@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.cube.arrays import can_be_filled, compute
 from app.domain.cellset import FloatArray
-from app.domain.formula import Apply, Formula, Linear, Recompute, Text
+from app.domain.formula import Apply, Formula, Linear, Recompute, Text, Withheld
 
 Leaf = Linear | Recompute
 
@@ -18,7 +18,7 @@ def work_out(formula: Formula, n: int, of_leaf: Callable[[Leaf], FloatArray]) ->
     """Value of a formula at ``n`` cells, from those of its leaves (in the order of `leaves_of`)."""
     if isinstance(formula, Apply):
         return compute(formula.function, [work_out(part, n, of_leaf) for part in formula.arguments])
-    if isinstance(formula, Text):
+    if isinstance(formula, (Text, Withheld)):
         return np.full(n, np.nan)
     if isinstance(formula, Linear) and formula.is_constant:
         return np.full(n, np.nan if formula.constant is None else float(formula.constant))
@@ -49,7 +49,7 @@ def may_be_filled(formula: Formula, n: int, leaves: Iterator[NDArray[np.bool_]])
     if isinstance(formula, Apply):
         parts = [may_be_filled(part, n, leaves) for part in formula.arguments]
         return can_be_filled(formula.function, parts)
-    if isinstance(formula, Text):
+    if isinstance(formula, (Text, Withheld)):
         return np.ones(n, dtype=np.bool_)
     if isinstance(formula, Linear) and formula.is_constant:
         return np.full(n, not formula.is_empty)

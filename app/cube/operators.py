@@ -36,7 +36,7 @@ def _chain(ev: Evaluator, node: Chain, ctx: Context) -> Value:
 
 
 def _set_chain(ev: Evaluator, node: Chain, ctx: Context) -> SetValue:
-    parts = [ev.to_set(operand, ctx) for operand in node.operands]
+    parts = [ev.to_any_set(operand, ctx) for operand in node.operands]
     if set(node.operators) == {"*"}:
         return ev.cross(parts, node.at, ctx)
     result = parts[0]
@@ -112,7 +112,7 @@ def _unary(ev: Evaluator, node: Unary, ctx: Context) -> Value:
         truth = to_truth(ev, node.operand, ctx)
         return not truth if isinstance(truth, bool) else Apply("not", (truth,))
     if node.operator == "EXISTING":
-        return _existing(ev, ev.to_set(node.operand, ctx), ctx)
+        return _existing(ev, ev.to_any_set(node.operand, ctx), ctx)
     formula = ev.to_formula(node.operand, ctx)
     return scale(formula, Fraction(-1)) if node.operator == "-" else formula
 
@@ -131,7 +131,7 @@ def _existing(ev: Evaluator, members: SetValue, ctx: Context) -> SetValue:
         below = (numbers >= current) & (numbers <= tree.last_descendant[current])
         above = (numbers <= current) & (tree.last_descendant[own] >= current)
         chosen &= (numbers < tree.size) & (below | above)
-    return SetValue(members.columns, members.rows[chosen])
+    return members.taking(members.rows[chosen])
 
 
 def _range(ev: Evaluator, node: Range, ctx: Context) -> SetValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,25 @@ class Profiles:
     mass: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What readers see of cells.
+
+    ``coords`` (int32[n, 1+H]) as in the cellset that `CubeServer.execute` gave; ``values`` (float64[n]) are
+    nan where the cell is empty or ``hidden`` (bool[n]).
+    """
+
+    coords: IntArray
+    values: FloatArray
+    hidden: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        if not len(self.coords) == len(self.values) == len(self.hidden):
+            raise ValueError("cells that are shown differ in length")
+        if np.isfinite(self.values[self.hidden]).any():
+            raise ValueError("a hidden cell carries a number")
+
+
 class CubeServer(Protocol):
     """An OLAP engine with one cube open."""
 
@@ -84,8 +103,8 @@ class CubeServer(Protocol):
         Raises
         ------
         UserError
-            When the query names what isn't there, can't be answered, or chooses members by the values of
-            cells; with its position.
+            When the query names what isn't there, can't be answered, or has a cell that hangs on which
+            members are chosen by the values of others; with its position.
         """
         ...
 
@@ -124,4 +143,21 @@ class CubeServer(Protocol):
 
     def close(self) -> None:
         """Free what the engine holds; nothing may be asked afterwards."""
+        ...
+
+
+@runtime_checkable
+class ArrangingServer(CubeServer, Protocol):
+    """An engine whose published sets may be chosen and ordered by what readers see.
+
+    Its `execute` leaves every position in that may come to be chosen, and adds the cells that the choice
+    hangs on after those of the axes (`CellSet.n_read`).
+    """
+
+    def arrange(self, query: Query, shown: Shown) -> CellSet:
+        """The answer with its sets made by what readers see of the cells that they hang on.
+
+        Only its axes, and the cells whose kind is ``rank``, may be used: those that aren't withheld are
+        worked out from ``shown`` alone.
+        """
         ...

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 # The modules of MDX functions register what they define.
 from app.cube import drill_functions, member_functions, set_functions, text_functions, value_functions
 from app.cube.calculated import Calculations
-from app.cube.cells import closure, filled, look, relations_of, solve
+from app.cube.cells import Solved, closure, filled, look, relations_of, solve
 from app.cube.context import Context
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Evaluator
 from app.cube.explain import Explanation, explain
 from app.cube.facts import Facts
+from app.cube.looking import AsShown, Candidates
 from app.cube.names import Names
-from app.cube.port import Group, Profiles
+from app.cube.port import Group, Profiles, Shown
 from app.cube.profiles import Profiler
 from app.cube.subselect import INSIDE, check_inside, restrict
 from app.cube.values import SetValue, TupleValue
@@ -101,8 +102,7 @@ class Server:
 
     def _try_sets(self) -> None:
         """Make each named set of the cube once, as the analyst may."""
-        ev = self._ready()
-        ev.sees_values = True
+        ev = self._look(self._ready(), raw=True)
         mistakes: list[Mistake] = []
         for expression, source in self._ev.sets.values():
             try:
@@ -116,7 +116,13 @@ class Server:
         """An evaluator for one question."""
         ev = self._ev.fork()
         ev.base = self._base(Source(""))
-        ev.occupied, ev.look = partial(filled, ev, source=self), partial(look, ev, source=self)
+        ev.occupied = partial(filled, ev, source=self)
+        return ev
+
+    def _look(self, ev: Evaluator, raw: bool) -> Evaluator:
+        """Let an evaluator see what the cells hold; else only note which ones it would look at."""
+        ev.sees_values = raw
+        ev.look = partial(look, ev=ev, source=self) if raw else Candidates()
         return ev
 
     # CubeServer
@@ -144,11 +150,15 @@ class Server:
 
     def execute(self, query: Query) -> CellSet:
         with self._places:
-            return self._answer(query, sees_values=False)
+            return self._answer(query, raw=False)
+
+    def arrange(self, query: Query, shown: Shown) -> CellSet:
+        with self._places:
+            return self._answer(query, raw=False, shown=shown)
 
     def explore(self, query: Query) -> CellSet:
         with self._places:
-            return self._answer(query, sees_values=True)
+            return self._answer(query, raw=True)
 
     def explain(self, query: Query) -> tuple[Explanation, ...]:
         """What each calculated member of a query, and each of the cube's that it uses, becomes.
@@ -161,7 +171,7 @@ class Server:
             When the query is about another cube, or defines what can't be defined.
         """
         with self._places:
-            task = self._define(query, sees_values=False)
+            task = self._define(query, raw=False)
             base = coords = self._coordinates((), task.base, query.axes, query.source)
             refusals: list[Mistake] = []
             try:
@@ -178,12 +188,13 @@ class Server:
             rest = tuple(mistake for mistake in refusals if mistake not in told)
             return (*found, Explanation("the query", (), rest)) if rest else found
 
-    def _define(self, query: Query, sees_values: bool) -> _Task:
+    def _define(self, query: Query, raw: bool, shown: Shown | None = None) -> _Task:
         """Take up what a query defines."""
         source = query.source
         self._check_cube(query.cube, source)
-        ev = self._ready()
-        ev.sees_values = sees_values
+        ev = self._look(self._ready(), raw)
+        if shown is not None:
+            ev.look = AsShown(shown)
         calculations = Calculations(ev, self._cube)
         for definition in query.definitions:
             if isinstance(definition, MemberDefinition):
@@ -207,29 +218,35 @@ class Server:
         placed = {*slicer.columns, *(column for members in sets for column in members.columns)}
         if parts.keys() - placed:
             rest = {column: part for column, part in parts.items() if column not in placed}
+            if isinstance(ev.look, Candidates):
+                ev.look = Candidates()
             slicer = self._off_axes(rest, slicer, task.calculations, ev, source)
             ev.base = self._at(base, slicer)
             ev.forget_sets()
             sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
         task.slicer, task.sets = slicer, sets
 
-    def _answer(self, query: Query, sees_values: bool) -> CellSet:
-        task = self._define(query, sees_values)
+    def _answer(self, query: Query, raw: bool, shown: Shown | None = None) -> CellSet:
+        task = self._define(query, raw, shown)
         self._place(task)
         ev, sets, source = task.ev, task.sets, query.source
         calculated = task.calculations.finish()
         coords = self._coordinates(sets, ev.base or task.base, query.axes, source)
         solved = solve(ev, coords, self)
+        if isinstance(ev.look, Candidates) and len(noted := ev.look.cells(coords.shape[1])):
+            # Solving the cells has noted those of their ranks.
+            solved = solve(ev, np.concatenate([coords, noted]), self)
+            self._check_read(solved, solved.requested[len(coords) :], source)
         check_inside(ev, solved.coords, source, query.cube.at)
-        kept = self._keep(query.axes, sets, solved.filled[solved.requested])
+        kept = self._keep(query.axes, sets, solved.filled[solved.requested[: len(coords)]])
         shape = [len(part) for part in sets][::-1]
         index = np.arange(len(coords), dtype=np.int64).reshape(shape)
         for number, rows in enumerate(kept):
             sets[number] = SetValue(sets[number].columns, sets[number].rows[rows])
             index = np.take(index, rows, axis=len(sets) - 1 - number)
-        cells = solved.requested[index.ravel()]
-        rows = closure(solved, cells)
-        linear, nonlinear = relations_of(solved, rows)
+        cells, read = solved.requested[index.ravel()], solved.requested[len(coords) :]
+        chosen = closure(solved, np.concatenate([cells, read]))
+        linear, nonlinear = relations_of(solved, chosen)
         return CellSet(
             self._cube,
             tuple(
@@ -243,15 +260,24 @@ class Server:
             ),
             self._sliced(ev, sets, task.slicer),
             calculated,
-            solved.coords[rows].astype(np.int32),
+            solved.coords[chosen].astype(np.int32),
             len(cells),
-            solved.values[rows],
+            solved.values[chosen],
             linear,
             nonlinear,
             {n: solved.texts[row] for n, row in enumerate(cells.tolist()) if row in solved.texts}
             if solved.texts
             else {},
+            len(read),
         )
+
+    @staticmethod
+    def _check_read(solved: Solved, read: NDArray[np.int64], source: Source) -> None:
+        for row in read.tolist():
+            if solved.kind.get(row) == "rank":
+                plan = next(plan for plan in solved.plans if row in plan.rows)
+                cause = f"Members are chosen or ordered by {plan.definition.member.name}, which is a rank."
+                raise UserError(source.mistake(0, cause, "Go by the measure that it ranks."))
 
     # app.cube.cells.CellSource
 
@@ -281,9 +307,9 @@ class Server:
         return Context(source, members)
 
     def _axis(self, axis: AxisDefinition, ev: Evaluator, ctx: Context) -> SetValue:
-        members = ev.to_set(axis.set, ctx)
+        members = ev.to_any_set(axis.set, ctx)
         # A tuple without a member somewhere is no position.
-        return SetValue(members.columns, members.rows[(members.rows >= 0).all(axis=1)])
+        return members.taking(members.rows[(members.rows >= 0).all(axis=1)])
 
     def _slicer(self, query: Query, ev: Evaluator, calculations: Calculations, base: Context) -> TupleValue:
         """The slicer as one tuple; a set of several becomes a group for each hierarchy."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.cube.context import Context
 from app.cube.evaluate import MAX_TUPLES, Evaluator, distinct, function, keep
+from app.cube.looking import Looked
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
@@ -55,20 +57,21 @@ def _with_calculated(ev: Evaluator, value: SetValue, columns: list[int]) -> SetV
     extra = [(number,) for column, number in ev.definitions if column in columns]
     if len(value.columns) != 1 or not extra:
         return value
-    return distinct(SetValue(value.columns, np.concatenate([value.rows, np.array(extra, dtype=np.int32)])))
+    rows = np.concatenate([value.rows, np.array(extra, dtype=np.int32)])
+    return distinct(SetValue(value.columns, rows, value.pending))
 
 
 @function("ADDCALCULATEDMEMBERS")
 def _add_calculated(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    value = ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    value = ev.to_any_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
     return _with_calculated(ev, value, list(value.columns))
 
 
 @function("STRIPCALCULATEDMEMBERS")
 def _strip_calculated(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    members = ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    members = ev.to_any_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
     sizes = np.array([ev.columns[column].hierarchy.size for column in members.columns])
-    return SetValue(members.columns, members.rows[(members.rows < sizes).all(axis=1)])
+    return members.taking(members.rows[(members.rows < sizes).all(axis=1)])
 
 
 @function("CHILDREN")
@@ -162,22 +165,22 @@ def _crossjoin(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes = [node for node in (call.target, *(call.arguments or ())) if node is not None]
     if len(nodes) < 2:
         raise ev.error(ctx, call.at, f"{call.function} takes at least two sets.")
-    members = ev.cross([ev.to_set(node, ctx) for node in nodes], call.at, ctx)
+    members = ev.cross([ev.to_any_set(node, ctx) for node in nodes], call.at, ctx)
     if call.function.upper() == "CROSSJOIN":
         return members
-    return SetValue(members.columns, members.rows[ev.filled(members, ctx, call)])
+    return members.taking(members.rows[ev.filled(members, ctx, call)])
 
 
 @function("NONEMPTY", "EXISTS")
 def _non_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, other = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     if other is None or not len(members):
-        return SetValue(members.columns, members.rows[ev.filled(members, ctx, call)])
-    second = ev.to_set(other, ctx)
+        return members.taking(members.rows[ev.filled(members, ctx, call)])
+    second = ev.to_any_set(other, ctx)
     pairs = ev.cross([members, second], call.at, ctx)
     filled = ev.filled(pairs, ctx, call).reshape(len(members), len(second))
-    return SetValue(members.columns, members.rows[filled.any(axis=1)])
+    return replace(pairs, columns=members.columns, rows=members.rows[filled.any(axis=1)])
 
 
 def _all_flag(ev: Evaluator, nodes: list[Expression], ctx: Context) -> tuple[list[Expression], bool]:
@@ -191,7 +194,7 @@ def _union(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes, everything = _all_flag(ev, [node for node in call.arguments or () if node is not None], ctx)
     if len(nodes) < 2:
         raise ev.error(ctx, call.at, "Union takes at least two sets.")
-    joined = ev.join([ev.to_set(node, ctx) for node in nodes], [node.at for node in nodes], ctx)
+    joined = ev.join([ev.to_any_set(node, ctx) for node in nodes], [node.at for node in nodes], ctx)
     return joined if everything else distinct(joined)
 
 
@@ -200,7 +203,7 @@ def _except(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes, everything = _all_flag(ev, [node for node in call.arguments or () if node is not None], ctx)
     if len(nodes) != 2:
         raise ev.error(ctx, call.at, f"{call.function} takes two sets.")
-    left, right = (ev.to_set(node, ctx) for node in nodes)
+    left, right = (ev.to_any_set(node, ctx) for node in nodes)
     ev.join([left, right], [node.at for node in nodes], ctx)
     left = left if everything else distinct(left)
     return keep(left, right, call.function.upper() == "INTERSECT")
@@ -208,31 +211,33 @@ def _except(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 @function("DISTINCT")
 def _distinct(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    return distinct(ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx))
+    return distinct(ev.to_any_set(ev.arguments(call, 1, 1, ctx)[0], ctx))
 
 
 @function("HEAD", "TAIL")
 def _head(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, count = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     n = max(0, 1 if count is None else ev.to_integer(count, ctx))
+    if members.pending:
+        return members
     rows = members.rows[:n] if call.function.upper() == "HEAD" else members.rows[max(0, len(members) - n) :]
-    return SetValue(members.columns, rows)
+    return members.taking(rows)
 
 
 @function("SUBSET")
 def _subset(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, start, count = ev.arguments(call, 2, 3, ctx)
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     first = max(0, ev.to_integer(start, ctx))
     n = len(members) if count is None else max(0, ev.to_integer(count, ctx))
-    return SetValue(members.columns, members.rows[first : first + n])
+    return members if members.pending else members.taking(members.rows[first : first + n])
 
 
 @function("HIERARCHIZE")
 def _hierarchize(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, word = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     post = ev.flag(word, ("POST", "PRE"), ctx) == "POST"
     keys: list[NDArray[np.int32]] = []
     for position, number in enumerate(members.columns):
@@ -244,7 +249,7 @@ def _hierarchize(ev: Evaluator, call: Call, ctx: Context) -> Value:
             keys.extend((last, np.where(numbers < tree.size, -tree.depth[own], 0)))
         else:
             keys.append(numbers)
-    return SetValue(members.columns, members.rows[np.lexsort(keys[::-1])]) if keys else members
+    return members.taking(members.rows[np.lexsort(keys[::-1])]) if keys else members
 
 
 @function("GENERATE")
@@ -252,14 +257,17 @@ def _generate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """A set, or a text with what stands between its parts, made of each position of a set."""
     target, what, word = ev.arguments(call, 2, 3, ctx)
     node = ev.given(what, ctx)
-    places = [ctx.at(position) for position in ev.to_set(target, ctx).tuples()]
+    over = ev.to_any_set(target, ctx)
+    places = [ctx.at(position) for position in over.tuples()]
     values = [ev.evaluate(node, place) for place in places]
     if values and all(isinstance(value, str) for value in values):
+        ev.to_set(target, ctx)
         between = "" if word is None else ev.to_text(word, ctx)
         return between.join(value for value in values if isinstance(value, str))
     everything = ev.flag(word, ("ALL",), ctx) == "ALL"
     parts = [ev.as_set(value, node, place) for value, place in zip(values, places, strict=True)]
     joined = ev.join(parts, [node.at] * len(parts), ctx)
+    joined = replace(joined, pending=joined.pending or over.pending)
     return joined if everything else distinct(joined)
 
 
@@ -268,27 +276,29 @@ def _extract(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes = list(call.arguments or ())
     if len(nodes) < 2:
         raise ev.error(ctx, call.at, "Extract takes a set and the hierarchies wanted.")
-    members = ev.to_set(nodes[0], ctx)
+    members = ev.to_any_set(nodes[0], ctx)
     wanted = [ev.to_column(node, ctx) for node in nodes[1:]]
     for column, node in zip(wanted, nodes[1:], strict=True):
         if column not in members.columns:
             raise ev.error(ctx, ev.given(node, ctx).at, "The set isn't of this hierarchy.")
     rows = members.rows[:, [members.columns.index(column) for column in wanted]]
-    return distinct(SetValue(tuple(wanted), rows))
+    return distinct(SetValue(tuple(wanted), rows, members.pending))
 
 
 @function("FILTER")
 def _filter(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, condition = ev.arguments(call, 2, 2, ctx)
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     node = ev.given(condition, ctx)
     found = ev.values_at(node, members, ctx, call)
-    if isinstance(found, np.ndarray):
-        chosen = np.nan_to_num(found) != 0
+    if found is None:
+        return replace(members, pending=True)
+    if isinstance(found, Looked):
+        chosen = np.nan_to_num(found.values) != 0
     else:
         truths = [value if isinstance(value, bool) else ev.as_formula(value, node, ctx) for value in found]
         chosen = np.array([t if isinstance(t, bool) else bool(_number(t)) for t in truths], dtype=bool)
-    return SetValue(members.columns, members.rows[chosen])
+    return members.taking(members.rows[chosen])
 
 
 def _number(value: Value) -> float:
@@ -298,28 +308,53 @@ def _number(value: Value) -> float:
     return float(value.constant)
 
 
-def _ranked(ev: Evaluator, key: Expression | None, members: SetValue, ctx: Context, call: Call) -> list[Any]:
-    """What to order the positions of a set by: all texts, or all numbers."""
+@dataclass(frozen=True)
+class _Ranked:
+    """Positions of a set whose value may be seen, with the values (all texts or all numbers); the others."""
+
+    places: list[int]
+    values: list[Any]
+    unseen: list[int]
+
+    def in_order(self, largest_first: bool) -> list[int]:
+        """Positions by value, those of equal value as they stand in the set; unseen ones aren't there."""
+        by_value = sorted(range(len(self.places)), key=self.values.__getitem__, reverse=largest_first)
+        return [self.places[place] for place in by_value]
+
+
+def _ranked(
+    ev: Evaluator, key: Expression | None, members: SetValue, ctx: Context, call: Call
+) -> _Ranked | None:
+    """What to order the positions of a set by; None while that isn't known."""
     found = ev.values_at(key, members, ctx, call)
-    if isinstance(found, np.ndarray):
-        return list(np.nan_to_num(found, nan=-np.inf).tolist())
+    if found is None:
+        return None
+    if isinstance(found, Looked):
+        seen = np.flatnonzero(~found.hidden)
+        values = np.nan_to_num(found.values[seen], nan=-np.inf).tolist()
+        return _Ranked(seen.tolist(), values, np.flatnonzero(found.hidden).tolist())
     if any(isinstance(value, str) for value in found):
         if not all(isinstance(value, str) for value in found):
             raise ev.error(ctx, call.at, "Some of the values to order by are texts, others numbers.")
-        return list(found)
-    return [_number(value) for value in found]
+        return _Ranked(list(range(len(found))), list(found), [])
+    return _Ranked(list(range(len(found))), [_number(value) for value in found], [])
 
 
 @function("ORDER")
 def _order(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """Positions by value; those whose value may not be seen come last, as they stand in the set."""
     target, key, word = ev.arguments(call, 2, 3, ctx)
     flag = ev.flag(word, ("ASC", "DESC", "BASC", "BDESC"), ctx) or "ASC"
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     ranks = _ranked(ev, ev.given(key, ctx), members, ctx, call)
-    places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=flag.endswith("DESC"))
+    if ranks is None:
+        return replace(members, pending=True)
+    places = [*ranks.in_order(flag.endswith("DESC")), *ranks.unseen]
+    unseen = members.unseen | frozenset(map(tuple, members.rows[ranks.unseen].tolist()))
     if flag.startswith("B") or len(members.columns) != 1:
-        return SetValue(members.columns, members.rows[places])
-    return _column_set(ev.columns[members.columns[0]], _keeping_parents(ev, members, places))
+        return replace(members, rows=members.rows[places], unseen=unseen)
+    ordered = _column_set(ev.columns[members.columns[0]], _keeping_parents(ev, members, places))
+    return replace(members, rows=ordered.rows, unseen=unseen)
 
 
 def _keeping_parents(ev: Evaluator, members: SetValue, places: list[int]) -> list[int]:
@@ -346,18 +381,22 @@ def _keeping_parents(ev: Evaluator, members: SetValue, places: list[int]) -> lis
 def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """Largest or smallest positions: a count of them, or as many as a share or amount of the sum takes."""
     target, limit, key = ev.arguments(call, 2, 3, ctx)
-    members = ev.to_set(target, ctx)
+    members = ev.to_any_set(target, ctx)
     name = call.function.upper()
     if key is None and name.endswith("COUNT"):
-        return SetValue(members.columns, members.rows[: max(0, ev.to_integer(limit, ctx))])
+        n = max(0, ev.to_integer(limit, ctx))
+        return members if members.pending else members.taking(members.rows[:n])
     ranks = _ranked(ev, key, members, ctx, call)
-    places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=name.startswith("TOP"))
+    if ranks is None:
+        return replace(members, pending=True)
+    places = ranks.in_order(name.startswith("TOP"))
     if name.endswith("COUNT"):
-        return SetValue(members.columns, members.rows[places[: max(0, ev.to_integer(limit, ctx))]])
+        return members.taking(members.rows[places[: max(0, ev.to_integer(limit, ctx))]])
     wanted = _number(ev.to_formula(limit, ctx))
-    amounts = np.array([ranks[place] if ranks[place] != -math.inf else 0.0 for place in places])
+    value_of = dict(zip(ranks.places, ranks.values, strict=True))
+    amounts = np.array([value_of[place] if value_of[place] != -math.inf else 0.0 for place in places])
     if name.endswith("PERCENT"):
         wanted = amounts.sum() * wanted / 100
     reached = np.cumsum(amounts) >= wanted
     n = int(reached.argmax()) + 1 if reached.any() else len(places)
-    return SetValue(members.columns, members.rows[places[:n]])
+    return members.taking(members.rows[places[:n]])

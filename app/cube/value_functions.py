@@ -12,7 +12,7 @@ from app.cube.context import Context
 from app.cube.evaluate import Evaluator, distinct, function
 from app.cube.operators import to_truth
 from app.cube.values import SetValue, Value
-from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, add, constant
+from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, Withheld, add, constant
 from app.mdx.tree import Call, Expression
 
 
@@ -166,15 +166,29 @@ def _mathematics(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 @function("RANK")
 def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The place of a tuple in a set; with a value, one more than how many there are of a larger one.
+
+    Published, it is taken among the values that are shown.
+    """
     target, where, value = ev.arguments(call, 2, 3, ctx)
-    position, members = ev.to_tuple(target, ctx), ev.to_set(where, ctx)
+    position, members = ev.to_tuple(target, ctx), ev.to_any_set(where, ctx)
     if position.is_nothing:
         return EMPTY
     if value is None:
+        if members.pending or position.numbers in members.unseen:
+            return Withheld("rank")
         rows = list(map(tuple, members.rows.tolist()))
         return constant(rows.index(position.numbers) + 1 if position.numbers in rows else 0)
     own = ev.to_formula(value, ctx.at(position))
-    return Apply("rank", (own, *_over(ev, members, value, ctx)))
+    others = _over(ev, members, value, ctx)
+    if ev.sees_values or ev.look is None:
+        return Apply("rank", (own, *others))
+    places = [ctx.at(position), *map(ctx.at, members.tuples())]
+    looked = ev.looked(list(zip([own, *others], places, strict=True)), ctx, call)
+    if looked is None or members.pending or looked.hidden[0]:
+        return Withheld("rank")
+    table = looked.values[:, None]
+    return constant(int(compute("rank", [table[0], *table[1:][~looked.hidden[1:]]])[0]))
 
 
 @function("VALUE")

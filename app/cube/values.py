@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,10 +24,17 @@ class TupleValue:
 
 @dataclass(frozen=True, eq=False)
 class SetValue:
-    """Tuples over the same columns in order: int32[n, k]."""
+    """Tuples over the same columns in order: int32[n, k].
+
+    A set that is ``pending`` is chosen or ordered by cells that may be confidential, before it is known
+    which of them are: it holds every tuple that may come to be in it. Afterwards, ``unseen`` are the tuples
+    of an ordered set whose cells are.
+    """
 
     columns: tuple[int, ...]
     rows: IntArray
+    pending: bool = False
+    unseen: frozenset[tuple[int, ...]] = frozenset()
 
     @staticmethod
     def of(columns: tuple[int, ...], rows: list[tuple[int, ...]]) -> SetValue:
@@ -35,6 +42,10 @@ class SetValue:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def taking(self, rows: IntArray) -> SetValue:
+        """The set with only these of its rows, in this order."""
+        return replace(self, rows=rows)
 
     def tuples(self) -> list[TupleValue]:
         return [TupleValue(self.columns, tuple(row)) for row in self.rows.tolist()]

@@ -99,8 +99,8 @@ class CellSet:
     calculated : tuple of CalculatedMember
         In each column, the k-th of that column has number ``size of the column + k``.
     coords : int32[N, 1+H]
-        The first ``n_cells`` rows are the axes' cells; further rows are operands of formulas that are
-        not cells of the answer themselves.
+        The first ``n_cells`` rows are the axes' cells; the next ``n_read`` are those by which members of the
+        axes are chosen or ordered; further rows are operands of formulas.
     values : float64[N]
         nan where the cell is empty (no facts).
     linear, nonlinear
@@ -119,6 +119,7 @@ class CellSet:
     linear: Relations
     nonlinear: Dependencies
     texts: Mapping[int, str] = field(default_factory=dict)
+    n_read: int = 0
 
     def __post_init__(self) -> None:
         expected = int(np.prod([len(axis.positions) for axis in self.axes], dtype=np.int64))

@@ -120,16 +120,37 @@ class CubeCells:
 
 
 @dataclass(frozen=True, eq=False)
+class Pending:
+    """What the axes of a layout hang on, which are made when it is known what is confidential.
+
+    Attributes
+    ----------
+    coords : int32[k, 1+H]
+        The cells, as the cube's answer numbers them.
+    cell : int64[k]
+        Their rows, as in `Layout.cell`.
+    ranks : bool[n_cells]
+        Cells of the layout that tell a rank among values that are shown.
+    """
+
+    coords: IntArray
+    cell: Longs
+    ranks: Bools
+
+
+@dataclass(frozen=True, eq=False)
 class Crawl:
     """Every published cell, where it appears, every equation and derived formula.
 
-    ``Layout.cell`` counts published rows over all cubes in order: a release's row numbers.
+    ``Layout.cell`` counts published rows over all cubes in order: a release's row numbers. The layouts of
+    ``pending`` hold every position that may come to be in them, in no order.
     """
 
     cubes: tuple[CubeCells, ...]
     layouts: Mapping[Address, Layout]
     choices: Mapping[str, tuple[tuple[AxisMember, ...], ...]]
     cube_of: Mapping[tuple[str, str], str]
+    pending: Mapping[Address, Pending]
 
     @property
     def n_published(self) -> int:

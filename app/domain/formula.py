@@ -80,7 +80,14 @@ class Text:
         return "text"
 
 
-Formula = Linear | Apply | Recompute | Text
+@dataclass(frozen=True)
+class Withheld:
+    """What hangs on cells that may be confidential: told, if at all, once it is known which of them are."""
+
+    kind: str
+
+
+Formula = Linear | Apply | Recompute | Text | Withheld
 
 EMPTY = Linear()
 
@@ -136,3 +143,10 @@ def divide(left: Formula, right: Formula) -> Formula:
     if isinstance(left, Linear) and left.is_empty:
         return EMPTY
     return Apply("ratio", (left, right))
+
+
+def is_withheld(formula: Formula) -> bool:
+    """Whether something withheld is in a formula."""
+    if isinstance(formula, Apply):
+        return any(map(is_withheld, formula.arguments))
+    return isinstance(formula, Withheld)

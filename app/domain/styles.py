@@ -14,7 +14,7 @@ DEFAULT_DECIMALS = 2
 
 
 def cell_styles(cellset: CellSet) -> tuple[IntArray, tuple[CellStyle, ...]]:
-    """Style number of each cell of the answer, and the styles.
+    """Style number of each cell of the answer and of those that its axes hang on, and the styles.
 
     A calculated measure prints its own way, then a calculated member of a hierarchy that states how, then
     the measure.
@@ -24,7 +24,7 @@ def cell_styles(cellset: CellSet) -> tuple[IntArray, tuple[CellStyle, ...]]:
     by_column: dict[int, list[CalculatedMember]] = {}
     for member in cellset.calculated:
         by_column.setdefault(member.column, []).append(member)
-    coords = cellset.coords[: cellset.n_cells]
+    coords = cellset.coords[: cellset.n_cells + cellset.n_read]
     marks = np.zeros((len(coords), 1 + len(by_column)), dtype=np.int32)
     marks[:, 0] = coords[:, 0]
     columns = sorted(by_column)

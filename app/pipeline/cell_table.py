@@ -25,7 +25,7 @@ CHUNK = 5_000
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Rows of one cellset: its cells first, then operands; numbered from ``start`` within their kind."""
+    """Rows of one cellset: its cells and those that its axes hang on first, then operands."""
 
     coords: IntArray
     values: NDArray[np.float64]
@@ -47,17 +47,21 @@ class CellTable:
         self._n_cells = 0
 
     def add(self, cellset: CellSet, decimals: NDArray[np.int8]) -> int:
-        """Take a cellset in; returns the number that its first cell has among all cells so far."""
+        """Take a cellset in; returns the number that its first cell has among all cells so far.
+
+        Cells that its axes hang on count as cells: readers see which are larger.
+        """
         coords = cellset.coords.copy()
         maps = self._numbers(cellset)
         for column, numbers in enumerate(maps):
             coords[:, column] = numbers[coords[:, column]]
         coords = recorded(self.space, self._twins, coords)
-        self._blocks.append(_Block(coords, cellset.values, cellset.n_cells))
+        n = cellset.n_cells + cellset.n_read
+        self._blocks.append(_Block(coords, cellset.values, n))
         self._sets.append(cellset)
         self._decimals.append(decimals)
-        self._n_cells += cellset.n_cells
-        return self._n_cells - cellset.n_cells
+        self._n_cells += n
+        return self._n_cells - n
 
     def finish(self) -> tuple[CubeCells, Longs]:
         """The closed cell table, and the row of each cell that `add` numbered.

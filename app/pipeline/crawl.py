@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.cube.port import CubeServer
 from app.domain.cellset import CellSet
-from app.domain.crawled import Address, Crawl
+from app.domain.crawled import Address, Crawl, Pending
 from app.domain.cube import IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.masked import AxisMember, CellStyle, Layout
@@ -68,6 +68,7 @@ def crawl(
                     break
                 style, styles = cell_styles(cellset)
                 decimals = np.array([item.decimals for item in styles], dtype=np.int8)[style]
+                style = style[: cellset.n_cells]
                 if _too_large(cellset, decimals):
                     at = query.at
                     cause = "A cell is too large to be published exactly with its decimals."
@@ -85,6 +86,15 @@ def crawl(
     offsets = dict(
         zip(finished, np.cumsum([0, *(c.n_published for c, _ in finished.values())]), strict=False)
     )
+    pending = {
+        address: Pending(
+            coords=cellset.coords[cellset.n_cells :][: cellset.n_read],
+            cell=finished[name][1][start + cellset.n_cells :][: cellset.n_read] + offsets[name],
+            ranks=_ranks(cellset),
+        )
+        for address, name, start, cellset, _, _ in placed
+        if cellset.n_read
+    }
     layouts = {
         address: Layout(
             axes=cellset.axes,
@@ -95,10 +105,20 @@ def crawl(
         )
         for address, name, start, cellset, style, styles in placed
     }
-    return Crawl(tuple(cells for cells, _ in finished.values()), layouts, choices, cube_of)
+    return Crawl(tuple(cells for cells, _ in finished.values()), layouts, choices, cube_of, pending)
+
+
+def _ranks(cellset: CellSet) -> NDArray[np.bool_]:
+    """Cells of an answer that tell a rank."""
+    kinds = np.array([kind == "rank" for kind in cellset.nonlinear.kind], dtype=np.bool_)
+    found = np.zeros(len(cellset.coords), dtype=np.bool_)
+    found[cellset.nonlinear.cell[kinds]] = True
+    # A cell that stands in two places is told of once.
+    same = {bytes(cell) for cell in cellset.coords[found]}
+    return np.array([bytes(cell) in same for cell in cellset.coords[: cellset.n_cells]], dtype=np.bool_)
 
 
 def _too_large(cellset: CellSet, decimals: NDArray[np.int8]) -> bool:
     """Whether a double holds the digits of some cell no more."""
-    units = np.abs(cellset.values[: cellset.n_cells]) * 10.0**decimals
+    units = np.abs(cellset.values[: len(decimals)]) * 10.0**decimals
     return bool(np.nanmax(units, initial=0.0) >= EXACT)

@@ -16,8 +16,9 @@ from app.db.codec import Codec, digest_of
 from app.db.store import RELEASED_CLASSES, DamagedResultError, StepResult, Store
 from app.domain import crawled, equation, lattice, primary
 from app.domain.catalogue import Catalogue
-from app.domain.crawled import Crawl
+from app.domain.crawled import Address, Crawl
 from app.domain.errors import CelosiaError, OperatorError, UserError
+from app.domain.masked import Layout
 from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CubeDefinition, Publication
@@ -25,6 +26,7 @@ from app.domain.release import Release
 from app.pipeline import audit as audit_step
 from app.pipeline import build as build_step
 from app.pipeline import suppress as suppress_step
+from app.pipeline.arrange import arrange
 from app.pipeline.assess import assess_cells
 from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
@@ -47,6 +49,7 @@ RESULTS = Codec(
         crawled.Crawl,
         crawled.CubeCells,
         crawled.Derived,
+        crawled.Pending,
         equation.Equations,
         lattice.Extra,
         primary.CubePrimaries,
@@ -124,12 +127,22 @@ class Context:
         return self._results[name]
 
 
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What the last step makes."""
+
+    release: Release
+    catalogue: Catalogue
+    layouts: Mapping[Address, Layout]
+
+
 def _crawl(context: Context) -> tuple[Crawl, Summary]:
     found = crawl(context.publication, context.servers, context.progress)
     return found, {
         "cells": found.n_published,
         "implied_cells": found.n_implied,
         "equations": found.n_equations,
+        "arranged": len(found.pending),
     }
 
 
@@ -180,10 +193,13 @@ def _audit(context: Context) -> tuple[ReleaseAudit, Summary]:
     return report, {"exposures": len(report.breaches), "audit_complete": report.complete}
 
 
-def _release(context: Context) -> tuple[tuple[Release, Catalogue], Summary]:
+def _release(context: Context) -> tuple[Made, Summary]:
     found: Crawl = context.result("crawl")
-    made = make_release(context.publication, found, context.result("suppress"), context.result("audit"))
-    return made, {}
+    release, catalogue = make_release(
+        context.publication, found, context.result("suppress"), context.result("audit")
+    )
+    release, layouts = arrange(context.publication, found, release, context.servers)
+    return Made(release, catalogue, layouts), {}
 
 
 @dataclass(frozen=True)
@@ -283,15 +299,13 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
     context.progress(StepProgress(step.name, 0, 0, "begins"))
     started = time.perf_counter()
     value, summary = step.work(context)
-    made = isinstance(value, tuple)
-    body = RESULTS.encode(value[0].id if made else value)
+    body = RESULTS.encode(value.release.id if isinstance(value, Made) else value)
     result = StepResult(
         step.name, input_digest, digest_of(body), body, summary, time.perf_counter() - started
     )
-    if made:
-        release, catalogue = value
+    if isinstance(value, Made):
         _check_unchanged(context)
-        context.store.publish(release, catalogue, context.result("crawl").layouts, result)
+        context.store.publish(value.release, value.catalogue, value.layouts, result)
     else:
         context.store.put_step(result)
         context.keep(step.name, result.digest, value)

@@ -125,7 +125,7 @@ def test_refusals_say_where_and_why(server: Server) -> None:
     text = (
         "WITH MEMBER [Measures].[Bad] AS [Bad] + 1 MEMBER [Measures].[Good] AS [Tax] * 2 "
         "MEMBER [Measures].[Odd] AS [Place].Members "
-        "SELECT TopCount([Place].Members, 2, [Tax]) ON 0 FROM Tax"
+        "SELECT [Place].Members ON 0 FROM Tax WHERE TopCount([Sex].[Sex].Members, 2, [Tax])"
     )
     found = {item.member: item for item in server.explain(parse(text))}
     assert "refers to itself" in found["[Measures].[Bad]"].refusal[0].cause

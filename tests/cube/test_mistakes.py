@@ -64,12 +64,50 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
         ("SELECT [Place].[Madrid] : [Sex].[W] ON 0 FROM Tax", ":", "different hierarchies"),
         ("SELECT [Place].[Madrid] : [Place].[Getafe] ON 0 FROM Tax", ":", "different levels"),
         (
-            "SELECT TopCount([Place].Members, 3, [Measures].[Income]) ON 0 FROM Tax",
+            "SELECT [Sex].Members ON 0 FROM Tax WHERE TopCount([Place].Members, 3, [Measures].[Income])",
+            "TopCount",
+            "confidential.*can stand on an axis",
+        ),
+        (
+            "SELECT [Sex].Members ON 0 FROM "
+            "(SELECT Filter([Place].Members, [Measures].[Income] > 3) ON 0 FROM Tax)",
+            "Filter",
+            "confidential",
+        ),
+        (
+            "WITH MEMBER [Measures].[X] AS Sum(Head(Order([Place].Members, [Income]), 2), [Income]) "
+            "SELECT [X] ON 0 FROM Tax",
+            "Head",
+            "confidential",
+        ),
+        (
+            "WITH SET Best AS TopCount([Place].Members, 3, [Income]) "
+            "MEMBER [Measures].[X] AS Count(Best) SELECT [X] ON 0 FROM Tax",
+            "Best)",
+            "confidential",
+        ),
+        (
+            "WITH SET Best AS TopCount([Place].Members, 3, [Income]) SELECT Best.Item(0) ON 0 FROM Tax",
+            "Best.Item",
+            "confidential",
+        ),
+        (
+            "SELECT DrilldownLevel(TopCount([Place].Members, 3, [Income])) ON 0 FROM Tax",
             "TopCount",
             "confidential",
         ),
-        ("SELECT Filter([Place].Members, [Measures].[Income] > 3) ON 0 FROM Tax", "Filter", "confidential"),
-        ("SELECT Order([Place].Members, [Measures].[Income]) ON 0 FROM Tax", "Order", "confidential"),
+        (
+            "WITH MEMBER [Measures].[R] AS Rank([Sex].CurrentMember, [Sex].Members, [Income]) "
+            "SELECT Order([Sex].Members, [R]) ON 0 FROM Tax",
+            "WITH",
+            "is a rank",
+        ),
+        (
+            "WITH MEMBER [Measures].[R] AS Rank([Sex].CurrentMember, [Sex].Members, [Income]) + 1 "
+            "SELECT [R] ON 0 FROM Tax",
+            "MEMBER [Measures]",
+            "worked out from a rank",
+        ),
         ("SELECT YTD([Place].[Getafe]) ON 0 FROM Tax", "YTD", "no level called Year. Use PeriodsToDate"),
         ("SELECT @p ON 0 FROM Tax", "@p", "Parameter @p has no value"),
         ("SELECT [Sex].Members ON 0 FROM Taxes", "Taxes", "This is cube Tax"),

@@ -60,7 +60,7 @@ def test_queries_use_the_sets_of_the_cube(server: Server) -> None:
 def test_sets_by_values_stay_the_analysts(server: Server) -> None:
     assert keys(server, "[Largest]") == ["28001"]
     with pytest.raises(UserError, match="confidential"):
-        server.execute(parse("SELECT [Largest] ON 0 FROM Tax"))
+        server.execute(parse("SELECT [Measures].[Tax] ON 0 FROM Tax WHERE [Largest]"))
 
 
 def test_members_of_hierarchies_use_them(server: Server) -> None:
