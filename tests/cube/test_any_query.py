@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.cube.duckdb import open_cube
 from app.cube.evaluate import FUNCTIONS
+from app.cube.port import Shown
 from app.cube.server import Server
 from app.domain.errors import UserError
 from app.mdx import parse
@@ -145,6 +146,13 @@ def test_any_query(server: Server, data: st.DataObject) -> None:
             event(error.mistakes[0].cause.split(" ")[0])
             continue
         event("answered")
+        if answer.n_read:
+            read = slice(answer.n_cells, answer.n_cells + answer.n_read)
+            hidden = np.arange(answer.n_read) % 3 == 0
+            shown_cells = Shown(answer.coords[read], np.where(hidden, np.nan, answer.values[read]), hidden)
+            made = server.arrange(parse(text), shown_cells)
+            for chosen, candidates in zip(made.axes, answer.axes, strict=True):
+                assert all(position in candidates.positions for position in chosen.positions)
         calculated = {*answer.linear.cell.tolist(), *answer.nonlinear.cell.tolist()}
         sizes = [len(answer.cube.measures), *(tree.size for tree in answer.cube.hierarchies)]
         assert calculated == set(np.flatnonzero((answer.coords >= np.array(sizes)).any(axis=1)).tolist())
