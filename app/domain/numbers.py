@@ -233,4 +233,7 @@ def format_text(value: float, form: str, language: str) -> str:
 
 def plain_number(value: float) -> str:
     """A value for machines: the shortest digits that give the number back, no exponent."""
-    return str(np.format_float_positional(value, trim="-"))
+    text = float.__repr__(float(value))
+    if text.endswith(".0"):
+        return text[:-2]
+    return text if "e" not in text else str(np.format_float_positional(value, trim="-"))

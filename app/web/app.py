@@ -19,6 +19,7 @@ from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
 from app.web.contents import Choice, SheetEntry
 from app.web.desk import ANYONE, HTML, Desk, admitted, caching, chosen, fields_of, located, problem
+from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
 from app.web.language import INTERFACE, preferred
@@ -268,11 +269,5 @@ class _Front:
         if query.view not in form.views:
             raise RefusalError(404)
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
-        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
-        return Reply(
-            form.write(site.download(entry, query, choices, served.masked)),
-            form.media_type,
-            (served.stamp,),
-            cache_control=caching(request),
-            headers=(("content-disposition", f'attachment; filename="{safe}.{form.suffix}"'), *ANYONE),
-        )
+        download = site.download(entry, query, choices, served.masked)
+        return file_response(form, download, (served.stamp,), name, caching(request))

@@ -84,6 +84,12 @@ class Guard:
             return
         head = scope["method"] == "HEAD"
         gate = _Gate(self, scope["path"], head, send)
+
+        async def listening() -> Message:
+            message = await receive()
+            gate.gone = gate.gone or message["type"] == "http.disconnect"
+            return message
+
         try:
             located = self._locate(scope)
             gate.release, gate.path = located.release, located.path
@@ -95,7 +101,7 @@ class Guard:
                 LOCATED: located,
                 HEAD: head,
             }
-            await self._app(inner, receive, gate.send)
+            await self._app(inner, listening, gate.send)
         except Exception as error:
             if isinstance(error, LeakBlockedError):
                 raise
@@ -122,6 +128,7 @@ class _Gate:
         self.release: str | None = None
         self.path = path
         self.broken = False
+        self.gone = False
         self._guard = guard
         self._head = head
         self._send = send
@@ -206,7 +213,9 @@ class _Gate:
 
     async def finish(self) -> None:
         """The inside is done: a response that never got its end isn't let through as if it had."""
-        if not self._ended:
+        if self.gone and self._begun and not self._ended:
+            log.info("the client hung up")
+        elif not self._ended:
             await self.refuse("a response without an end")
 
 

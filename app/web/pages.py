@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from app.domain.cube import Texts, text_in
 from app.domain.masked import MaskedCellSet
+from app.domain.observations import observations_of
 from app.domain.publication import Folder, QueryDefinition
 from app.serve.answer import LiveReader, Served
 from app.web import charts, harvest, maps
@@ -35,7 +36,7 @@ from app.web.contexts import (
     SearchResult,
     SheetPage,
 )
-from app.web.formats.download import Download
+from app.web.formats.download import TableDownload
 from app.web.formats.registry import formats_for
 from app.web.language import INTERFACE, language_name, long_date, translations
 from app.web.locate import prefix_of
@@ -371,14 +372,15 @@ class Site:
 
     def download(
         self, entry: SheetEntry, query: QueryDefinition, choices: tuple[Choice, ...], masked: MaskedCellSet
-    ) -> Download:
+    ) -> TableDownload:
         catalogue = self.contents.catalogue
         sheet = entry.sheet
         state = address_query(choices)
         captions = self.contents.hierarchy_captions(sheet.id, query.id)
         names = [text_in(sheet.title, self.language), text_in(query.title, self.language)]
         chosen = ", ".join(caption(choice.member, self.language) for choice in choices)
-        return Download(
+        return TableDownload(
+            cells=observations_of(masked),
             masked=masked,
             cube=catalogue.cubes[catalogue.cube_of[sheet.id, query.id]],
             language=self.language,
@@ -391,9 +393,9 @@ class Site:
             released=catalogue.created,
             address=f"{self.root}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
             context=self._context(choices, masked, captions, ""),
-            table=lay_out(masked, captions, self.language),
-            chart=self._chart(entry, query, masked),
-            maps=self._maps(entry, query, masked),
+            lay_out=lambda: lay_out(masked, captions, self.language),
+            draw_chart=lambda: self._chart(entry, query, masked),
+            draw_maps=lambda: self._maps(entry, query, masked),
             words=self._words(),
         )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
-from io import StringIO
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.cube import text_in
 from app.domain.masked import CellStatus
 from app.domain.numbers import plain_number
-from app.web.formats.download import Download, members_of_cells
+from app.domain.observations import Block
+from app.web.formats.download import Download
 from app.web.tables import caption
 
 MEDIA_TYPE = "text/csv; charset=utf-8; header=present"
@@ -25,13 +28,19 @@ SDMX_STATUS = {
     int(CellStatus.CONFIDENTIAL): ("Q", "C"),
 }
 
+#: Cells that are written at once: what memory holds of a long list.
+BLOCK = 4096
+_QUOTED = re.compile(r'[",\r\n]')
+
+Texts = NDArray[np.object_]
+
 
 def header(download: Download) -> list[str]:
     """Column names: unique name and caption of each hierarchy, then the observation's.
 
     A caption that is another column's name as well is told apart by the hierarchy's.
     """
-    hierarchies = download.hierarchies()
+    hierarchies = [column.hierarchy for column in download.cells.columns]
     captions = [download.hierarchy_caption(hierarchy).strip("[]") for hierarchy in hierarchies]
     columns = []
     for hierarchy, text in zip(hierarchies, captions, strict=True):
@@ -40,28 +49,56 @@ def header(download: Download) -> list[str]:
     return [*columns, *_CLOSING]
 
 
-def rows(download: Download) -> Iterator[list[str]]:
-    """One row for each cell."""
-    masked = download.masked
-    units = [text_in(style.unit, download.language) for style in masked.styles]
-    for members, status, value, style in zip(
-        members_of_cells(masked),
-        masked.status.tolist(),
-        masked.values.tolist(),
-        masked.style.tolist(),
-        strict=True,
-    ):
-        row = []
-        for member in members:
-            row += [member.unique_name, caption(member, download.language)]
-        number = plain_number(value) if status == CellStatus.SHOWN else ""
-        yield [*row, number, *SDMX_STATUS[status], units[style]]
+def figures(block: Block) -> list[str]:
+    """The cells' values in digits, empty where there is none to show."""
+    return [
+        plain_number(value) if status == CellStatus.SHOWN else ""
+        for value, status in zip(block.values.tolist(), block.status.tolist(), strict=True)
+    ]
 
 
-def write(download: Download) -> bytes:
+def line(fields: Sequence[str]) -> str:
+    """A row's fields, quoted where they must be (RFC 4180)."""
+    return ",".join(
+        '"' + field.replace('"', '""') + '"' if _QUOTED.search(field) else field for field in fields
+    )
+
+
+def rows(
+    download: Download,
+    members: Sequence[Sequence[Sequence[str]]],
+    closing: Sequence[Sequence[str]],
+    opening: str = "",
+) -> Iterator[bytes]:
+    """Rows block by block: the fields of each column's member, the figure, the statuses, those of the style.
+
+    Parameters
+    ----------
+    members
+        For each column the fields of each of its members.
+    closing
+        The last fields, for each style.
+    opening : str
+        How every row begins.
+    """
+    opened: list[Texts] = [np.array([line(fields) for fields in column], object) for column in members]
+    styles = max(len(closing), 1)
+    ends = [line([*SDMX_STATUS[status], *fields]) for status in range(3) for fields in closing or [()]]
+    closed: Texts = np.array(ends, object)
+    for block in download.cells.blocks(BLOCK):
+        parts = [
+            texts[codes].tolist() for texts, codes in zip(opened, block.members, strict=True) if len(texts)
+        ]
+        parts += [figures(block), closed[block.status * styles + block.style].tolist()]
+        yield "".join([opening + ",".join(row) + "\r\n" for row in zip(*parts, strict=True)]).encode()
+
+
+def parts(download: Download) -> Iterator[bytes]:
     """The file, UTF-8, CRLF line ends (RFC 4180)."""
-    text = StringIO()
-    writer = csv.writer(text)
-    writer.writerow(header(download))
-    writer.writerows(rows(download))
-    return text.getvalue().encode()
+    yield (line(header(download)) + "\r\n").encode()
+    language = download.language
+    members = [
+        [(member.unique_name, caption(member, language)) for member in column.members]
+        for column in download.cells.columns
+    ]
+    yield from rows(download, members, [(text_in(style.unit, language),) for style in download.cells.styles])

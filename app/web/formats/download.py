@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from app.domain.cube import Cube, text_in
-from app.domain.masked import AxisMember, MaskedCellSet
+from app.domain.masked import MaskedCellSet
+from app.domain.observations import Observations
 from app.web.charts import Chart
 from app.web.maps import TileMap
 from app.web.tables import Table
@@ -15,14 +17,14 @@ from app.web.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class Download:
-    """A query's masked cells with what a file says about them.
+    """Masked cells with what a file says about them.
 
-    ``address`` is the path of the page that shows them; ``context`` is what holds for all cells, ``words``
-    are what files say in the reader's language. ``office`` (the publisher's name) and ``identity`` (of the
-    query) are the same in all languages.
+    ``address`` is the path of the page that shows them, ``words`` are what files say in the reader's
+    language. ``office`` (the publisher's name) and ``identity`` (of the query) are the same in all
+    languages.
     """
 
-    masked: MaskedCellSet
+    cells: Observations
     cube: Cube
     language: str
     number: str
@@ -33,10 +35,6 @@ class Download:
     identity: str
     released: datetime
     address: str
-    context: tuple[tuple[str, str], ...]
-    table: Table
-    chart: Chart | None
-    maps: tuple[TileMap, ...]
     words: Mapping[str, str]
 
     def hierarchy_caption(self, hierarchy: str) -> str:
@@ -45,15 +43,22 @@ class Download:
         found = text_in(self.cube.hierarchies[index].captions, self.language) if index is not None else ""
         return found or hierarchy
 
-    def hierarchies(self) -> tuple[str, ...]:
-        """Hierarchies on the axes, outermost first, then those of the slicer."""
-        axes = [h for axis in reversed(self.masked.axes) for h in axis.hierarchies]
-        return (*axes, *(member.hierarchy for member in self.masked.slicer))
 
+@dataclass(frozen=True, eq=False)
+class TableDownload(Download):
+    """A whole table, for files that look like its page.
 
-def members_of_cells(masked: MaskedCellSet) -> list[tuple[AxisMember, ...]]:
-    """The members of each cell, in the order of the cells and of `Download.hierarchies`."""
-    cells: list[tuple[AxisMember, ...]] = [masked.slicer]
-    for axis in masked.axes:
-        cells = [position + inner for position in axis.positions for inner in cells]
-    return cells
+    ``context`` is what holds for all cells. ``lay_out``, ``draw_chart`` and ``draw_maps`` make what only
+    some files need.
+    """
+
+    masked: MaskedCellSet
+    context: tuple[tuple[str, str], ...]
+    lay_out: Callable[[], Table]
+    draw_chart: Callable[[], Chart | None]
+    draw_maps: Callable[[], tuple[TileMap, ...]]
+
+    @cached_property
+    def table(self) -> Table:
+        """The table as the page prints it."""
+        return self.lay_out()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from app.domain.cube import text_in
-from app.domain.masked import AxisMember, CellStatus, CellStyle
+from app.domain.masked import CellStatus, CellStyle
 from app.domain.numbers import plain_number
-from app.web.formats.download import Download, members_of_cells
+from app.domain.observations import Column
+from app.web.formats.csv import BLOCK
+from app.web.formats.download import Download
 from app.web.tables import MEASURES, caption
 
 MEDIA_TYPE = "application/json"
@@ -19,40 +25,30 @@ _SPARSE = 2
 _STATUS = {int(CellStatus.EMPTY): "M", int(CellStatus.CONFIDENTIAL): "C"}
 
 
-def write(download: Download) -> bytes:
+def parts(download: Download) -> Iterator[bytes]:
     """The dataset; a hidden cell is null with status ``C``, an empty one null with status ``M``.
 
     JSON-stat wants every combination of categories. One that the table doesn't have is null without a
     status.
     """
-    masked = download.masked
-    ids = list(download.hierarchies())
-    cells = members_of_cells(masked)
-    categories: list[dict[str, AxisMember]] = [{} for _ in ids]
-    for members in cells:
-        for found, member in zip(categories, members, strict=True):
-            found.setdefault(member.unique_name, member)
-    numbers = [{name: index for index, name in enumerate(found)} for found in categories]
-    size = [len(found) for found in categories]
+    cells = download.cells
+    ids = [column.hierarchy for column in cells.columns]
+    size = [len(column.members) for column in cells.columns]
+    total = prod(size)
     values: dict[int, Any] = {}
     status: dict[str, str] = {}
-    styles: dict[str, CellStyle] = {}
-    for members, state, value, style in zip(
-        cells, masked.status.tolist(), masked.values.tolist(), masked.style.tolist(), strict=True
-    ):
-        place = 0
-        for name, member in zip(ids, members, strict=True):
-            if name == MEASURES:
-                styles.setdefault(member.unique_name, masked.styles[style])
-        for number, extent, member in zip(numbers, size, members, strict=True):
-            place = place * extent + number[member.unique_name]
-        if state == CellStatus.SHOWN:
-            values[place] = _number(value)
-        else:
-            status[str(place)] = _STATUS[state]
-    total = 1
-    for extent in size:
-        total *= extent
+    for block in cells.blocks(BLOCK):
+        places = np.zeros(len(block.status), np.int64)
+        for extent, codes in zip(size, block.members, strict=True):
+            places = places * extent + codes
+        for place, state, value in zip(
+            places.tolist(), block.status.tolist(), block.values.tolist(), strict=True
+        ):
+            if state == CellStatus.SHOWN:
+                values[place] = _number(value)
+            else:
+                status[str(place)] = _STATUS[state]
+    styles = cells.first_styles(MEASURES, BLOCK)
     dataset = {
         "version": "2.0",
         "class": "dataset",
@@ -63,21 +59,18 @@ def write(download: Download) -> bytes:
         "id": ids,
         "size": size,
         "role": _roles(download, ids),
-        "dimension": {
-            name: _dimension(download, name, found, styles)
-            for name, found in zip(ids, categories, strict=True)
-        },
+        "dimension": {column.hierarchy: _dimension(download, column, styles) for column in cells.columns},
         "value": {str(place): value for place, value in sorted(values.items())}
         if total > _SPARSE * max(len(cells), 1)
         else [values.get(place) for place in range(total)],
         "status": status,
         "extension": {
-            "release": masked.release_id,
+            "release": cells.release_id,
             "page": download.address,
             "status-label": {"C": download.words["confidential"], "M": "-"},
         },
     }
-    return json.dumps(dataset, ensure_ascii=False, separators=(",", ":")).encode()
+    yield json.dumps(dataset, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _number(value: float) -> float | int:
@@ -91,9 +84,9 @@ def _roles(download: Download, ids: list[str]) -> dict[str, list[str]]:
     return {role: names for role, names in roles.items() if names}
 
 
-def _dimension(
-    download: Download, name: str, found: dict[str, AxisMember], styles: dict[str, CellStyle]
-) -> dict[str, Any]:
+def _dimension(download: Download, column: Column, styles: Mapping[str, CellStyle]) -> dict[str, Any]:
+    name = column.hierarchy
+    found = {member.unique_name: member for member in column.members}
     category: dict[str, Any] = {
         "index": {unique: index for index, unique in enumerate(found)},
         "label": {unique: caption(member, download.language) for unique, member in found.items()},

@@ -13,10 +13,11 @@ from itertools import product
 from math import prod
 
 from app.domain.cube import text_in
-from app.domain.masked import AxisMember, CellStatus, CellStyle
+from app.domain.masked import AxisMember, CellStatus
 from app.domain.numbers import plain_number
 from app.web.formats import sdmx
-from app.web.formats.download import Download, members_of_cells
+from app.web.formats.csv import BLOCK
+from app.web.formats.download import Download, TableDownload
 from app.web.tables import MEASURES, caption
 
 MEDIA_TYPE = "text/x-pcaxis; charset=utf-8"
@@ -39,7 +40,7 @@ class _Variable:
     measures: tuple[str, ...] = ()
 
 
-def write(download: Download) -> bytes:
+def parts(download: TableDownload) -> Iterator[bytes]:
     """The file, UTF-8; a hidden figure is ``".."`` and a note says what that means."""
     stub, heading = _variables(download)
     words = download.words
@@ -69,7 +70,7 @@ def write(download: Download) -> bytes:
         "DATA=",
         *_figures(download, stub, heading),
     ]
-    return ("\r\n".join(lines) + ";\r\n").encode()
+    yield ("\r\n".join(lines) + ";\r\n").encode()
 
 
 def _named(
@@ -78,7 +79,7 @@ def _named(
     return [(key, some) for key, some in (("STUB", stub), ("HEADING", heading)) if some]
 
 
-def _variables(download: Download) -> tuple[list[_Variable], list[_Variable]]:
+def _variables(download: TableDownload) -> tuple[list[_Variable], list[_Variable]]:
     """Those of the stub (slicer, then the axes from the outermost) and those of the heading (axis 0)."""
     masked = download.masked
     codes = {dimension.hierarchy: dimension.codes for dimension in sdmx.dimensions(download)}
@@ -138,24 +139,13 @@ def _unique(texts: Sequence[str], codes: Sequence[str]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _styles(download: Download) -> dict[str, CellStyle]:
-    """The style of each measure of the table."""
-    masked = download.masked
-    found: dict[str, CellStyle] = {}
-    for members, style in zip(members_of_cells(masked), masked.style.tolist(), strict=True):
-        for member in members:
-            if member.hierarchy == MEASURES:
-                found.setdefault(member.unique_name, masked.styles[style])
-    return found
-
-
 def _measures(variables: Iterable[_Variable]) -> _Variable | None:
     return next((variable for variable in variables if variable.measures), None)
 
 
-def _decimals(download: Download, variables: Sequence[_Variable]) -> Iterator[str]:
+def _decimals(download: TableDownload, variables: Sequence[_Variable]) -> Iterator[str]:
     """How many there are, and which measures are shown with more than the others."""
-    styles = _styles(download)
+    styles = download.cells.first_styles(MEASURES, BLOCK)
     digits = [style.decimals for style in styles.values()] or [s.decimals for s in download.masked.styles]
     least = min(digits, default=0)
     yield f"DECIMALS={max(digits, default=0)};"
@@ -169,7 +159,7 @@ def _decimals(download: Download, variables: Sequence[_Variable]) -> Iterator[st
 
 def _units(download: Download, variables: Sequence[_Variable]) -> Iterator[str]:
     """The unit of all figures, or that of each measure."""
-    styles = _styles(download)
+    styles = download.cells.first_styles(MEASURES, BLOCK)
     said = {unique: text_in(style.unit, download.language) for unique, style in styles.items()}
     everyone = list(dict.fromkeys(filter(None, said.values())))
     yield _say("UNITS", " / ".join(everyone) or "-")
@@ -180,7 +170,9 @@ def _units(download: Download, variables: Sequence[_Variable]) -> Iterator[str]:
             yield _say("UNITS", said.get(unique) or "-", of=name)
 
 
-def _figures(download: Download, stub: Sequence[_Variable], heading: Sequence[_Variable]) -> Iterator[str]:
+def _figures(
+    download: TableDownload, stub: Sequence[_Variable], heading: Sequence[_Variable]
+) -> Iterator[str]:
     """A row of the table on each line, or on several when it is long.
 
     A table without a cell has the sign of what isn't there in every place, for a PX file has them all.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from app.web.formats import csv, jsonstat, parquet, px, sdmxcsv, sdmxjson, svg, xlsx
-from app.web.formats.download import Download
+from app.web.formats.download import Download, TableDownload
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,27 @@ class Format:
     media_type : str
     file_type : str
         Its name in the EU's vocabulary of file types, empty where that has none.
-    write : callable
+    parts : callable
+        Makes the file, part by part, from a `Download`, or from a `TableDownload`.
     registered : bool
         Whether IANA knows the media type.
     views : tuple of str
         Views of a query that it exists for.
+    whole : bool
+        Whether it is made from whole tables (`TableDownload`); else from any list of cells.
+    streams : bool
+        Whether its parts come as they are made, so that a long one needs little memory.
     """
 
     extension: str
     name: str
     media_type: str
     file_type: str
-    write: Callable[[Download], bytes]
+    parts: Callable[[TableDownload], Iterator[bytes]] | Callable[[Download], Iterator[bytes]]
     registered: bool = True
     views: tuple[str, ...] = ("table", "chart", "map")
+    whole: bool = False
+    streams: bool = False
 
     @property
     def kind(self) -> str:
@@ -49,14 +56,14 @@ class Format:
 
 
 FORMATS = (
-    Format("csv", "CSV", csv.MEDIA_TYPE, "CSV", csv.write),
-    Format("xlsx", "Excel", xlsx.MEDIA_TYPE, "XLSX", xlsx.write),
-    Format("json", "JSON-stat", jsonstat.MEDIA_TYPE, "JSON", jsonstat.write),
-    Format("parquet", "Parquet", parquet.MEDIA_TYPE, "PARQUET", parquet.write),
-    Format("sdmx-csv", "SDMX-CSV", sdmxcsv.MEDIA_TYPE, "SDMX", sdmxcsv.write, registered=False),
-    Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.write, registered=False),
-    Format("px", "PX", px.MEDIA_TYPE, "", px.write, registered=False),
-    Format("svg", "SVG", svg.MEDIA_TYPE, "SVG", svg.write, views=("chart", "map")),
+    Format("csv", "CSV", csv.MEDIA_TYPE, "CSV", csv.parts, streams=True),
+    Format("xlsx", "Excel", xlsx.MEDIA_TYPE, "XLSX", xlsx.parts, whole=True),
+    Format("json", "JSON-stat", jsonstat.MEDIA_TYPE, "JSON", jsonstat.parts),
+    Format("parquet", "Parquet", parquet.MEDIA_TYPE, "PARQUET", parquet.parts),
+    Format("sdmx-csv", "SDMX-CSV", sdmxcsv.MEDIA_TYPE, "SDMX", sdmxcsv.parts, False, streams=True),
+    Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.parts, registered=False),
+    Format("px", "PX", px.MEDIA_TYPE, "", px.parts, False, whole=True),
+    Format("svg", "SVG", svg.MEDIA_TYPE, "SVG", svg.parts, views=("chart", "map"), whole=True),
 )
 BY_EXTENSION = {form.extension: form for form in FORMATS}
 

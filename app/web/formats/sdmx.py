@@ -50,20 +50,13 @@ def code(text: str) -> str:
 
 
 def dimensions(download: Download) -> tuple[Dimension, ...]:
-    """The dimensions of a table, in the order of `Download.hierarchies`."""
+    """The dimensions of some cells, in the order of their columns."""
     cube = download.cube
-    names = download.hierarchies()
-    masked = download.masked
-    found: list[dict[str, AxisMember]] = []
-    for axis in (*(axis.positions for axis in reversed(masked.axes)), (masked.slicer,)):
-        columns: list[dict[str, AxisMember]] = [{} for _ in axis[0]] if axis else []
-        for position in axis:
-            for of, member in zip(columns, position, strict=True):
-                of.setdefault(member.unique_name, member)
-        found += columns
     taken = set(_TAKEN)
     made: list[Dimension] = []
-    for name, of in zip(names, found, strict=True):
+    for column in download.cells.columns:
+        name = column.hierarchy
+        of = {member.unique_name: member for member in column.members}
         index = cube.hierarchy_index.get(name)
         known = cube.hierarchies[index] if index is not None else None
         time = known is not None and _is_period(known) and all(d.id != TIME for d in made)

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-from io import StringIO
+from collections.abc import Iterator
 
 from app.domain.cube import text_in
-from app.domain.masked import CellStatus
-from app.domain.numbers import plain_number
-from app.web.formats import sdmx
-from app.web.formats.csv import SDMX_STATUS
-from app.web.formats.download import Download, members_of_cells
+from app.web.formats import csv, sdmx
+from app.web.formats.download import Download
 
 MEDIA_TYPE = "application/vnd.sdmx.data+csv; version=2.0.0; labels=id; charset=utf-8"
 
 
-def write(download: Download) -> bytes:
+def parts(download: Download) -> Iterator[bytes]:
     """The file; a hidden cell has no OBS_VALUE, OBS_STATUS Q and CONF_STATUS C."""
-    masked = download.masked
     dimensions = sdmx.dimensions(download)
-    opening = ("dataflow", sdmx.structure(download), "I")
-    closing = [(text_in(style.unit, download.language), style.decimals) for style in masked.styles]
-    text = StringIO()
-    writer = csv.writer(text)
-    writer.writerow(
-        [
-            *("STRUCTURE", "STRUCTURE_ID", "ACTION"),
-            *(dimension.id for dimension in dimensions),
-            *(sdmx.VALUE, sdmx.STATUS, sdmx.CONFIDENTIALITY, sdmx.UNIT, sdmx.DECIMALS),
-        ]
-    )
-    for members, status, value, style in zip(
-        members_of_cells(masked),
-        masked.status.tolist(),
-        masked.values.tolist(),
-        masked.style.tolist(),
-        strict=True,
-    ):
-        codes = [
-            dimension.codes[member.unique_name] for dimension, member in zip(dimensions, members, strict=True)
-        ]
-        number = plain_number(value) if status == CellStatus.SHOWN else ""
-        writer.writerow([*opening, *codes, number, *SDMX_STATUS[status], *closing[style]])
-    return text.getvalue().encode()
+    names = [
+        *("STRUCTURE", "STRUCTURE_ID", "ACTION"),
+        *(dimension.id for dimension in dimensions),
+        *(sdmx.VALUE, sdmx.STATUS, sdmx.CONFIDENTIALITY, sdmx.UNIT, sdmx.DECIMALS),
+    ]
+    yield (csv.line(names) + "\r\n").encode()
+    opening = csv.line(("dataflow", sdmx.structure(download), "I")) + ","
+    codes = [[(dimension.codes[name],) for name in dimension.members] for dimension in dimensions]
+    closing = [(text_in(s.unit, download.language), str(s.decimals)) for s in download.cells.styles]
+    yield from csv.rows(download, codes, closing, opening)

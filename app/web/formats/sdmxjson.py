@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.domain.cube import text_in
 from app.domain.masked import CellStatus
 from app.domain.numbers import plain_number
 from app.web.formats import sdmx
-from app.web.formats.csv import SDMX_STATUS
-from app.web.formats.download import Download, members_of_cells
+from app.web.formats.csv import BLOCK, SDMX_STATUS
+from app.web.formats.download import Download
 from app.web.tables import caption
 
 MEDIA_TYPE = "application/vnd.sdmx.data+json; version=2.0.0"
@@ -26,33 +26,30 @@ _STATUS = {"A": "normal", "Q": "confidential", "M": "empty"}
 _CONFIDENTIALITY = {"F": "free", "C": "confidential"}
 
 
-def write(download: Download) -> bytes:
+def parts(download: Download) -> Iterator[bytes]:
     """The message; a hidden cell's value is null, its statuses Q and C."""
-    masked = download.masked
+    cells = download.cells
     dimensions = sdmx.dimensions(download)
-    numbers = [{name: place for place, name in enumerate(d.members)} for d in dimensions]
     words = download.words
     statuses, confidentialities = list(_STATUS), list(_CONFIDENTIALITY)
     states = {
         state: (statuses.index(status), confidentialities.index(confidentiality))
         for state, (status, confidentiality) in SDMX_STATUS.items()
     }
-    said = [(text_in(style.unit, download.language), style.decimals) for style in masked.styles]
+    said = [(text_in(style.unit, download.language), style.decimals) for style in cells.styles]
     units, decimals = (list(dict.fromkeys(column)) for column in ([u for u, _ in said], [d for _, d in said]))
     styles = [(units.index(unit), decimals.index(digits)) for unit, digits in said]
     observations: dict[str, list[Any]] = {}
-    for members, status, value, style in zip(
-        members_of_cells(masked),
-        masked.status.tolist(),
-        masked.values.tolist(),
-        masked.style.tolist(),
-        strict=True,
-    ):
-        key = ":".join(
-            str(number[member.unique_name]) for number, member in zip(numbers, members, strict=True)
-        )
-        figure = _figure(value) if status == CellStatus.SHOWN else None
-        observations[key] = [figure, *states[status], *styles[style]]
+    for block in cells.blocks(BLOCK):
+        for members, status, value, style in zip(
+            zip(*(codes.tolist() for codes in block.members), strict=True) if block.members else [()],
+            block.status.tolist(),
+            block.values.tolist(),
+            block.style.tolist(),
+            strict=True,
+        ):
+            figure = _figure(value) if status == CellStatus.SHOWN else None
+            observations[":".join(map(str, members))] = [figure, *states[status], *styles[style]]
     links = [{"rel": "dataflow", "urn": _DATAFLOW + sdmx.structure(download)}]
     structure = {
         "links": links,
@@ -80,7 +77,7 @@ def write(download: Download) -> bytes:
     message = {
         "meta": {
             "schema": _SCHEMA,
-            "id": sdmx.code(masked.release_id),
+            "id": sdmx.code(cells.release_id),
             "test": False,
             "prepared": download.released.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "contentLanguages": [download.language],
@@ -94,7 +91,7 @@ def write(download: Download) -> bytes:
             ],
         },
     }
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    yield json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _figure(value: float) -> float | int:

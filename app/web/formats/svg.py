@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from textwrap import wrap
 
@@ -10,7 +11,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from app.web.contexts import Drawing
-from app.web.formats.download import Download
+from app.web.formats.download import TableDownload
 from app.web.language import long_date
 from app.web.places import share
 from app.web.render import environment
@@ -23,7 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _VARIABLE = re.compile(r"var\((--[\w-]+)\)")
 
 
-def write(download: Download) -> bytes:
+def parts(download: TableDownload) -> Iterator[bytes]:
     """The drawing with its title, legend and source; a hidden cell is hatched, as on the page."""
     said = (f"{name}: {member}" if name else member for name, member in download.context)
     unit = f"{download.words['unit']}: {download.table.unit}" if download.table.unit else ""
@@ -32,13 +33,13 @@ def write(download: Download) -> bytes:
         id=download.identity.rpartition("/")[2],
         heading=tuple(wrap(download.title, _LETTERS_IN_A_LINE)),
         context=tuple(wrap(" · ".join(filter(None, (*said, unit))), _LETTERS_IN_A_LINE + 20)),
-        chart=download.chart,
-        maps=download.maps,
+        chart=download.draw_chart(),
+        maps=download.draw_maps(),
         source=" · ".join(filter(None, source)),
         style=_style(),
     )
     template = _environment(download.language).get_template(Drawing.template)
-    return _CONTROL.sub("", template.render(page=drawing)).encode()
+    yield _CONTROL.sub("", template.render(page=drawing)).encode()
 
 
 @cache

@@ -6,6 +6,7 @@ thing than the cell holds, and the same cells give the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from io import BytesIO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -19,7 +20,7 @@ from openpyxl.xml.functions import tostring
 
 from app.domain.masked import CellStatus, CellStyle
 from app.domain.numbers import percent_scale
-from app.web.formats.download import Download
+from app.web.formats.download import TableDownload
 from app.web.language import long_date
 from app.web.tables import Table, grid_of
 
@@ -33,7 +34,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 _WIDEST = 44
 
 
-def write(download: Download) -> bytes:
+def parts(download: TableDownload) -> Iterator[bytes]:
     """The workbook: the table on its first sheet, what it is on its second."""
     book = Workbook()
     sheet = book.active
@@ -45,10 +46,10 @@ def write(download: Download) -> bytes:
     book.properties.creator = download.publisher
     book.properties.title = download.title
     book.properties.created = released
-    return _repack(book, released)
+    yield _repack(book, released)
 
 
-def _write_table(sheet: Worksheet, download: Download) -> None:
+def _write_table(sheet: Worksheet, download: TableDownload) -> None:
     table = download.table
     _put(sheet, 1, 1, " ".join(filter(None, [download.number, download.title]))).font = Font(
         bold=True, size=14
@@ -95,7 +96,7 @@ def _write_head(sheet: Worksheet, table: Table, row: int) -> int:
     return row
 
 
-def _write_body(sheet: Worksheet, table: Table, download: Download, row: int) -> int:
+def _write_body(sheet: Worksheet, table: Table, download: TableDownload, row: int) -> int:
     grid = grid_of(download.masked)
     values, status, style = grid.values.tolist(), grid.status.tolist(), grid.style.tolist()
     formats = [_number_format(cell_style) for cell_style in download.masked.styles]
@@ -125,7 +126,7 @@ def _write_body(sheet: Worksheet, table: Table, download: Download, row: int) ->
     return row
 
 
-def _write_about(sheet: Worksheet, download: Download) -> None:
+def _write_about(sheet: Worksheet, download: TableDownload) -> None:
     words = download.words
     facts = [
         (words["title"], download.title),
