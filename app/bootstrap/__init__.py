@@ -24,6 +24,8 @@ from app.pipeline.run import STEP_NAMES, Outcome, run
 from app.pipeline.run import export_problems as write_problems
 from app.redteam.attack import Promises
 from app.redteam.report import Promise
+from app.serve.adhoc import Adhoc
+from app.serve.port import Asker
 
 DATABASE_VARIABLE = "CELOSIA_DATABASE_URL"
 
@@ -131,6 +133,11 @@ def explain_formulas(folder: Path, text: str, file: str = "") -> tuple[Explanati
     query = parse(text, file)
     with closing(open_cube(cube_asked(publication, query))) as server:
         return server.explain(query)
+
+
+def query_asker() -> Asker:
+    """Answers readers' own queries over the released cells."""
+    return Adhoc()
 
 
 def import_mondrian(schema: Path, out: Path, url: str) -> tuple[tuple[Path, ...], tuple[str, ...]]:

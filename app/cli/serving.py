@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from app.bootstrap import publication_store
+from app.bootstrap import publication_store, query_asker
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
 
@@ -56,7 +56,7 @@ def serve(folder: Path, listener: socket.socket, ready: Callable[[], None]) -> N
     """Serve a publication's live release until interrupted; ``ready`` is called before the first request."""
     with publication_store(folder) as store:
         ready()
-        site = create_app(store, public_url=os.environ.get(ADDRESS_VARIABLE))
+        site = create_app(store, public_url=os.environ.get(ADDRESS_VARIABLE), asker=query_asker())
         _server(site).run(sockets=[listener])
 
 
@@ -66,7 +66,7 @@ def served(folder: Path) -> Iterator[str]:
     with publication_store(folder) as store:
         if store.live_release_id() is None:
             raise UserError(f"No release of {folder} is live. Make one with: celosia run {folder}")
-        with running(create_app(store)) as address:
+        with running(create_app(store, asker=query_asker())) as address:
             yield address
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,27 +27,15 @@ from app.cube.formulas import (
     work_out,
 )
 from app.cube.keys import unique_rows
-from app.cube.looking import Asked, Looked, references, worked_out
+from app.cube.looking import Asked, Looked, covered_by, references, worked_out
 from app.cube.port import Group
-from app.domain.cellset import Dependencies, FloatArray, Relations
+from app.cube.source import Bools, CellSource, Readings
+from app.domain.cellset import FloatArray
 from app.domain.cube import IntArray
 from app.domain.errors import UserError
 from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
 
 Ints = NDArray[np.int64]
-
-#: Cells of an answer with all operands of its formulas.
-MAX_CELLS = 8_000_000
-
-
-class CellSource(Protocol):
-    """Values of cells of own measures and members, and of measures that don't add up over groups."""
-
-    def values(self, coords: IntArray) -> FloatArray: ...
-
-    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray: ...
-
-    def decimals(self, measure: int) -> int | None: ...
 
 
 @dataclass(eq=False)
@@ -71,18 +58,20 @@ class Solved:
     """All rows that an answer hangs on. ``requested`` are the rows that were asked for.
 
     ``filled`` are the rows that have facts, or a formula that can have a value where facts are; it hangs
-    on no number, so it is public.
+    on no number, so it is public. ``hidden`` are the rows that the source hides, and every formula over
+    such a row: they have no value, and aren't empty either.
     """
 
     coords: IntArray
     values: FloatArray
+    hidden: Bools
     requested: Ints
-    filled: NDArray[np.bool_]
+    filled: Bools
     linear: sparse.csr_array
     constant: FloatArray
     depends: sparse.csr_array
     kind: dict[int, str]
-    calculated: NDArray[np.bool_]
+    calculated: Bools
     plans: Sequence[Plan]
     texts: Mapping[int, str]
 
@@ -109,6 +98,7 @@ class _Solver:
         self.sizes = [own + more for own, more in zip(self.own, extra, strict=True)]
         self.plans: list[Plan] = []
         self.texts: dict[int, str] = {}
+        self.hidden: Bools = np.zeros(0, dtype=np.bool_)
         by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].precedence)
         rank = {place: number for number, place in enumerate(by_precedence)}
         self.ranks = [
@@ -119,7 +109,7 @@ class _Solver:
     def solve(self, requested: IntArray) -> Solved:
         first, asked = unique_rows(requested, self.sizes)
         coords = requested[first]
-        frontier = np.arange(len(coords), dtype=np.int64)
+        frontier = self._unheld(coords, 0)
         while len(frontier):
             plans = list(self._plan(coords, frontier))
             blocks = [block for plan in plans for block in self._operands(plan, coords)]
@@ -127,14 +117,15 @@ class _Solver:
             known = len(coords)
             if blocks:
                 everything = np.concatenate([coords, *blocks])
-                if len(everything) > MAX_CELLS:
-                    cause = f"The formula takes in more than {MAX_CELLS:,} cells."
+                most = self.ev.limits.operands
+                if len(everything) > most:
+                    cause = f"The formula takes in more than {most:,} cells."
                     definition = plans[-1].definition
                     raise UserError(definition.source.mistake(definition.at, cause, "Split the query."))
                 first, place = unique_rows(everything, self.sizes)
                 coords = everything[first]
                 self._hand_out(plans, place[known:])
-            frontier = np.arange(known, len(coords), dtype=np.int64)
+            frontier = self._unheld(coords, known)
         calculated = np.zeros(len(coords), dtype=bool)
         for plan in self.plans:
             calculated[plan.rows] = True
@@ -142,17 +133,44 @@ class _Solver:
         values = self._values(coords, calculated, levels)
         if not self.plans:
             nothing = sparse.csr_array((len(coords), len(coords)))
-            filled = ~np.isnan(values)
+            filled = ~np.isnan(values) | self.hidden
             return Solved(
-                coords, values, asked, filled, nothing, np.zeros(0), nothing, {}, calculated, (), {}
+                coords,
+                values,
+                self.hidden,
+                asked,
+                filled,
+                nothing,
+                np.zeros(0),
+                nothing,
+                {},
+                calculated,
+                (),
+                {},
             )
         filled = self._filled(values, calculated, levels)
         linear, constant, depends, kind = self._relations(coords, levels)
         return Solved(
-            coords, values, asked, filled, linear, constant, depends, kind, calculated, self.plans, self.texts
+            coords,
+            values,
+            self.hidden,
+            asked,
+            filled,
+            linear,
+            constant,
+            depends,
+            kind,
+            calculated,
+            self.plans,
+            self.texts,
         )
 
     # Replacing
+
+    def _unheld(self, coords: IntArray, start: int) -> Ints:
+        """Rows from ``start`` on that the source doesn't have itself."""
+        rows = np.arange(start, len(coords), dtype=np.int64)
+        return rows[~self.source.holds(coords[start:], self.ev)] if self.source.knows_formulas else rows
 
     def _plan(self, coords: IntArray, rows: Ints) -> Iterator[Plan]:
         """The formula that comes first at each calculated row, evaluated for all rows alike."""
@@ -181,7 +199,8 @@ class _Solver:
                     for member in np.unique(members)[::-1].tolist()
                 )
             else:
-                if is_withheld(formula) and not isinstance(formula, Withheld):
+                nested = is_withheld(formula) and not isinstance(formula, Withheld)
+                if nested and not self.source.hides:
                     cause = f"{definition.member.name} is worked out from a rank, which may be confidential."
                     raise UserError(definition.source.mistake(definition.at, cause, "Show the rank itself."))
                 yield Plan(definition, known, some, formula, list(leaves_of(formula)), [])
@@ -230,14 +249,21 @@ class _Solver:
 
     # Values
 
-    def _values(self, coords: IntArray, calculated: NDArray[np.bool_], level: Ints) -> FloatArray:
+    def _values(self, coords: IntArray, calculated: Bools, level: Ints) -> FloatArray:
         values = np.full(len(coords), np.nan)
         base = np.flatnonzero(~calculated)
-        values[base] = self.source.values(coords[base])
+        readings = self.source.read(coords[base], self.ev)
+        values[base] = readings.values
+        self.hidden = np.zeros(len(coords), dtype=np.bool_)
+        if readings.hidden is not None:
+            self.hidden[base] = readings.hidden
         grain = np.full(len(coords), -1, dtype=np.int64)
         decimals = [self.source.decimals(measure) for measure in range(self.own[0])]
+        decimals += [None] * (self.sizes[0] - self.own[0])
         grains = np.array([-1 if known is None else known for known in decimals], dtype=np.int64)
         grain[base] = grains[coords[base, 0]]
+        if self.source.knows_formulas:
+            grain[base[(coords[base] >= np.array(self.own)).any(axis=1)]] = -1
         for depth in range(1, int(level.max(initial=0)) + 1):
             for plan in self.plans:
                 chosen = np.flatnonzero(level[plan.rows] == depth)
@@ -250,17 +276,25 @@ class _Solver:
     ) -> None:
         rows = plan.rows[chosen]
         place = iter(range(len(plan.leaves)))
+        hidden = np.full(len(rows), self.source.hides and is_withheld(plan.formula))
 
         def of_leaf(leaf: Leaf) -> FloatArray:
             operands = plan.operands[next(place)][chosen]
             if isinstance(leaf, Recompute):
-                return self.recomputed(leaf, coords[rows])
+                readings = self.recomputed(leaf, coords[rows])
+                if readings.hidden is not None:
+                    np.logical_or(hidden, readings.hidden, out=hidden)
+                return readings.values
+            if self.source.hides:
+                np.logical_or(hidden, self.hidden[operands].any(axis=1), out=hidden)
             return combine(leaf, values[operands])
 
         if has_words(plan.formula):
             words = words_of(plan.formula, len(rows), of_leaf)
             self.texts.update(
-                (row, text) for row, text in zip(rows.tolist(), words, strict=True) if text is not None
+                (row, text)
+                for row, text, secret in zip(rows.tolist(), words, hidden, strict=True)
+                if text is not None and not secret
             )
             place = iter(range(len(plan.leaves)))
         result = work_out(plan.formula, len(rows), of_leaf)
@@ -272,10 +306,11 @@ class _Solver:
             power = 10.0 ** np.maximum(grain[rows], 0)
             snapped = np.rint(result * power) / power
             result = np.where(known & (np.abs(result) * power < 2.0**52), snapped, result)
-        values[rows] = result
+        self.hidden[rows] = hidden
+        values[rows] = np.where(hidden, np.nan, result) if hidden.any() else result
 
-    def _filled(self, values: FloatArray, calculated: NDArray[np.bool_], level: Ints) -> NDArray[np.bool_]:
-        filled = ~np.isnan(values) & ~calculated
+    def _filled(self, values: FloatArray, calculated: Bools, level: Ints) -> Bools:
+        filled = (~np.isnan(values) | self.hidden) & ~calculated
         for depth in range(1, int(level.max(initial=0)) + 1):
             for plan in self.plans:
                 chosen = np.flatnonzero(level[plan.rows] == depth)
@@ -285,11 +320,12 @@ class _Solver:
                     filled[plan.rows[chosen]] = may_be_filled(plan.formula, len(chosen), leaves)
         return filled
 
-    def recomputed(self, formula: Recompute, coords: IntArray) -> FloatArray:
+    def recomputed(self, formula: Recompute, coords: IntArray) -> Readings:
         coords = coords.copy()
         for column, member in formula.elsewhere:
             coords[:, column] = member
         result = np.full(len(coords), np.nan)
+        hidden = np.zeros(len(coords), dtype=np.bool_)
         coords[:, formula.column] = self.own[formula.column]
         others = coords.copy()
         others[:, formula.column] = 0
@@ -306,8 +342,11 @@ class _Solver:
                     raise UserError(definition.source.mistake(definition.at, cause))
                 groups.append(Group(column, np.array([member for member, _ in terms], dtype=np.int32)))
                 coords[mine, column] = self.own[column]
-            result[mine] = self.source.recompute(int(coords[mine[0], 0]), coords[mine], groups)
-        return result
+            readings = self.source.recompute(int(coords[mine[0], 0]), coords[mine], groups)
+            result[mine] = readings.values
+            if readings.hidden is not None:
+                hidden[mine] = readings.hidden
+        return Readings(result, hidden)
 
     # Relations
 
@@ -351,7 +390,7 @@ class _Solver:
         return _tidy(linear), moved, _tidy(depends), kind
 
     @staticmethod
-    def _inherit(direct: sparse.csr_array, calculated: NDArray[np.bool_], kind: dict[int, str]) -> None:
+    def _inherit(direct: sparse.csr_array, calculated: Bools, kind: dict[int, str]) -> None:
         """A linear combination of cells that aren't linear is of their kind."""
         n = direct.shape[0]
         rows = np.repeat(np.arange(n), np.diff(direct.indptr))
@@ -366,7 +405,7 @@ class _Solver:
                 kind[row] = kind[operand]
             known[heirs] = True
 
-    def _opaque(self, coords: IntArray) -> NDArray[np.bool_]:
+    def _opaque(self, coords: IntArray) -> Bools:
         """Groups of members of an own measure that adds up: cells with contributors of their own."""
         result = np.zeros(len(coords), dtype=bool)
         additive = [measure.additive for measure in self.ev.names.cube.measures]
@@ -377,11 +416,11 @@ class _Solver:
             fits += [self.ev.definitions[column, n].member.is_group for n in range(own, self.sizes[column])]
             plain &= np.array(fits)[coords[:, column]]
             result |= coords[:, column] >= own
-        groups: NDArray[np.bool_] = result & plain
+        groups: Bools = result & plain
         return groups
 
 
-def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> NDArray[np.bool_]:
+def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> Bools:
     """Whether the cell of each context has facts, or can have a value by its formula: bool[n]."""
     solver = _Solver(ev, source)
     coords = np.array([[ctx.current(c) for c in range(len(solver.own))] for ctx in cells], dtype=np.int32)
@@ -390,15 +429,16 @@ def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> NDArr
 
 
 def look(asked: Asked, columns: int, ev: Evaluator, source: CellSource) -> Looked:
-    """Values of formulas, each at the members of its context, as the facts have them."""
+    """Values of formulas, each at the members of its context, as the source has them."""
     solver = _Solver(ev, source)
     wanted = references(asked, columns)
-    values = np.zeros(0)
+    values, hidden = np.zeros(0), np.zeros(0, dtype=np.bool_)
     if len(wanted):
         solved = solver.solve(wanted)
-        values = solved.values[solved.requested]
-    found = worked_out(asked, values, columns, solver.recomputed)
-    return Looked(found, np.zeros(len(asked), dtype=np.bool_))
+        values, hidden = solved.values[solved.requested], solved.hidden[solved.requested]
+    found = worked_out(asked, values, columns, lambda leaf, here: solver.recomputed(leaf, here).values)
+    covered = covered_by(asked, hidden, recomputing=source.hides)
+    return Looked(np.where(covered, np.nan, found), covered)
 
 
 def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_array:
@@ -408,7 +448,7 @@ def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_ar
     return sparse.csr_array((data, (rows, columns)), shape=(n, n))
 
 
-def _columns(matrix: sparse.csr_array, chosen: NDArray[np.bool_]) -> sparse.csr_array:
+def _columns(matrix: sparse.csr_array, chosen: Bools) -> sparse.csr_array:
     """The matrix with all but the chosen columns empty."""
     kept = matrix.copy()
     kept.data = np.where(chosen[kept.indices], kept.data, 0.0)
@@ -421,55 +461,3 @@ def _tidy(matrix: sparse.csr_array) -> sparse.csr_array:
     matrix.eliminate_zeros()
     matrix.sort_indices()
     return matrix
-
-
-def closure(solved: Solved, rows: Ints) -> Ints:
-    """The rows given and, after them, every row that their formulas hang on."""
-    if not solved.calculated.any():
-        return rows
-    seen = np.zeros(len(solved.coords), dtype=bool)
-    seen[rows] = True
-    extra: list[Ints] = []
-    frontier = np.unique(rows)
-    nonlinear = np.zeros(len(solved.coords), dtype=bool)
-    nonlinear[list(solved.kind)] = True
-    while len(frontier):
-        met = [
-            matrix[chosen].indices
-            for matrix, chosen in (
-                (solved.linear, frontier[~nonlinear[frontier]]),
-                (solved.depends, frontier[nonlinear[frontier]]),
-            )
-        ]
-        frontier = np.unique(np.concatenate(met)).astype(np.int64)
-        frontier = frontier[~seen[frontier]]
-        seen[frontier] = True
-        extra.append(frontier)
-    return np.concatenate([rows, *extra]).astype(np.int64)
-
-
-def relations_of(solved: Solved, rows: Ints) -> tuple[Relations, Dependencies]:
-    """Relations of the calculated ones among ``rows``, as numbers of places in ``rows``."""
-    if not solved.calculated.any():
-        none, start = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        empty = np.zeros(0)
-        return Relations(none, empty, start, none, empty), Dependencies(none, start, none, ())
-    place = np.full(len(solved.coords), -1, dtype=np.int64)
-    place[rows[::-1]] = np.arange(len(rows))[::-1]
-    nonlinear = np.zeros(len(solved.coords), dtype=bool)
-    nonlinear[list(solved.kind)] = True
-    cells = np.flatnonzero(solved.calculated[rows] & ~nonlinear[rows])
-    picked = solved.linear[rows[cells]]
-    linear = Relations(
-        cells.astype(np.int64),
-        solved.constant[rows[cells]],
-        picked.indptr.astype(np.int64),
-        place[picked.indices],
-        picked.data.astype(np.float64),
-    )
-    others = np.flatnonzero(nonlinear[rows])
-    touched = solved.depends[rows[others]]
-    kinds = tuple(solved.kind[row] for row in rows[others].tolist())
-    return linear, Dependencies(
-        others.astype(np.int64), touched.indptr.astype(np.int64), place[touched.indices], kinds
-    )

@@ -1,4 +1,4 @@
-"""Where an expression is evaluated, and calculated members as they were written."""
+"""Where an expression is evaluated, within which limits, and calculated members as they were written."""
 
 from __future__ import annotations
 
@@ -19,6 +19,25 @@ class NeedColumnError(Exception):
     def __init__(self, column: int) -> None:
         super().__init__(column)
         self.column = column
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large the parts of a query may grow.
+
+    Attributes
+    ----------
+    tuples : int
+        Of a set.
+    cells : int
+        On the axes of an answer.
+    operands : int
+        Cells of an answer with all operands of its formulas.
+    """
+
+    tuples: int = 1_000_000
+    cells: int = 2_000_000
+    operands: int = 8_000_000
 
 
 @dataclass(frozen=True)

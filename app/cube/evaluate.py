@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.context import Context, Definition
+from app.cube.context import Context, Definition, Limits
 from app.cube.looking import Asked, Look, Looked, RecomputedError
 from app.cube.names import Column, Names
 from app.cube.values import (
@@ -58,8 +58,6 @@ from app.mdx.tree import (
     Unary,
 )
 
-#: Tuples that a set may have.
-MAX_TUPLES = 1_000_000
 #: Formulas and named sets within one another.
 MAX_NESTING = 40
 #: Sets chosen by cells whose formulas hang on such sets in turn.
@@ -87,8 +85,14 @@ def function(*names: str) -> Callable[[Handler], Handler]:
 class Evaluator:
     """Evaluates expressions of one query over one cube."""
 
-    def __init__(self, names: Names, definitions: Mapping[tuple[int, int], Definition] | None = None) -> None:
+    def __init__(
+        self,
+        names: Names,
+        definitions: Mapping[tuple[int, int], Definition] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self.names = names
+        self.limits = limits or Limits()
         self.columns: tuple[Column, ...] = names.columns
         self.definitions: dict[tuple[int, int], Definition] = dict(definitions or {})
         self.sets: dict[str, tuple[Expression, Source]] = {}
@@ -97,6 +101,8 @@ class Evaluator:
         self.occupied: Occupied | None = None
         self.look: Look | None = None
         self.sees_values = False
+        #: Whether cells may hold texts.
+        self.gives_texts = False
         #: By column of a sub-select: members that are in it or beneath one that is (1), or above one (0).
         self.within: dict[int, NDArray[np.int8]] = {}
         self._looking = 0
@@ -105,7 +111,7 @@ class Evaluator:
 
     def fork(self) -> Evaluator:
         """An evaluator that knows the same calculated members and may learn more."""
-        forked = Evaluator(self.names.fork(), self.definitions)
+        forked = Evaluator(self.names.fork(), self.definitions, self.limits)
         forked.sets = dict(self.sets)
         forked.occupied, forked.look, forked.sees_values = self.occupied, self.look, self.sees_values
         return forked
@@ -196,7 +202,7 @@ class Evaluator:
         """What a cell holds: a value, or for the analyst a text."""
         node = self.given(node, ctx)
         value = self.evaluate(node, ctx)
-        if isinstance(value, str) and self.sees_values:
+        if isinstance(value, str) and self.gives_texts:
             return Text(value)
         return self.as_formula(value, node, ctx)
 
@@ -413,7 +419,7 @@ class Evaluator:
         """
         if isinstance(formula, Linear) and formula.is_constant:
             return math.nan if formula.constant is None else float(formula.constant)
-        looked = self.looked([(formula, ctx)], ctx, call) if self.sees_values else None
+        looked = self.looked([(formula, ctx)], ctx, call) if self.gives_texts else None
         if looked is None:
             cause = f"{call.function} makes a text of values of cells, which may be confidential."
             raise self.error(ctx, call.at, cause, "Use FORMAT_STRING to say how a value is printed.")
@@ -451,8 +457,9 @@ class Evaluator:
         return members if chosen.all() else members.taking(members.rows[chosen])
 
     def limited(self, value: SetValue, at: int, ctx: Context) -> SetValue:
-        if len(value) > MAX_TUPLES:
-            raise self.error(ctx, at, f"The set has {len(value):,} tuples; the limit is {MAX_TUPLES:,}.")
+        most = self.limits.tuples
+        if len(value) > most:
+            raise self.error(ctx, at, f"The set has {len(value):,} tuples; the limit is {most:,}.")
         return value
 
     def _tuple(self, items: tuple[Expression, ...], ctx: Context) -> Value:
@@ -481,9 +488,9 @@ class Evaluator:
         size = 1
         for part in parts:
             size *= len(part)
-        if size > MAX_TUPLES:
+        if size > self.limits.tuples:
             shape = " × ".join(f"{len(part):,}" for part in parts)
-            cause = f"The CrossJoin has {shape} = {size:,} tuples; the limit is {MAX_TUPLES:,}."
+            cause = f"The CrossJoin has {shape} = {size:,} tuples; the limit is {self.limits.tuples:,}."
             raise self.error(ctx, at, cause, "Take fewer members, or split the query.")
         pending = any(part.pending for part in parts)
         if size == 0:

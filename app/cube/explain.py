@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from app.cube.cells import CellSource, Plan, Solved, solve
+from app.cube.cells import Plan, Solved, solve
 from app.cube.evaluate import Evaluator
+from app.cube.source import CellSource
 from app.domain.cube import IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.formula import Apply, Formula, Linear, Overrides, Recompute, Text, Withheld, add, scale

@@ -78,6 +78,21 @@ def worked_out(
     return result
 
 
+def covered_by(asked: Asked, hidden: NDArray[np.bool_], recomputing: bool = False) -> NDArray[np.bool_]:
+    """Formulas of which one cell, in the order of `references`, is hidden: bool[n].
+
+    ``recomputing``: one that takes a measure over several members again is hidden too.
+    """
+    masks = iter(hidden.tolist())
+    covered = np.zeros(len(asked), dtype=np.bool_)
+    for place, (formula, _) in enumerate(asked):
+        leaves = list(leaves_of(formula))
+        widths = [len(leaf.terms) for leaf in leaves if isinstance(leaf, Linear)]
+        covered[place] = any(list(islice(masks, sum(widths)))) or is_withheld(formula)
+        covered[place] |= recomputing and len(widths) < len(leaves)
+    return covered
+
+
 def _plain(asked: Asked) -> None:
     for formula, _ in asked:
         if any(isinstance(leaf, Recompute) for leaf in leaves_of(formula)):
@@ -113,11 +128,7 @@ class AsShown:
         found = [self._known.get(cell.tobytes(), (math.nan, True)) for cell in references(asked, columns)]
         seen = np.array([math.nan if hidden else value for value, hidden in found])
         values = worked_out(asked, seen, columns, _nothing)
-        masks = iter([hidden for _, hidden in found])
-        covered = np.zeros(len(asked), dtype=np.bool_)
-        for place, (formula, _) in enumerate(asked):
-            widths = [len(leaf.terms) for leaf in leaves_of(formula) if isinstance(leaf, Linear)]
-            covered[place] = any(list(islice(masks, sum(widths)))) or is_withheld(formula)
+        covered = covered_by(asked, np.array([hidden for _, hidden in found], dtype=np.bool_))
         return Looked(np.where(covered, math.nan, values), covered)
 
 

@@ -2,65 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from threading import BoundedSemaphore
 
 import numpy as np
 from numpy.typing import NDArray
 
-# The modules of MDX functions register what they define.
-from app.cube import drill_functions, member_functions, set_functions, text_functions, value_functions
-from app.cube.calculated import Calculations
-from app.cube.cells import Solved, closure, filled, look, relations_of, solve
-from app.cube.context import Context
+from app.cube.answer import Answered, Answerer
+from app.cube.closure import closure, relations_of
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Evaluator
-from app.cube.explain import Explanation, explain
+from app.cube.explain import Explanation
 from app.cube.facts import Facts
-from app.cube.looking import AsShown, Candidates
-from app.cube.names import Names
 from app.cube.port import Group, Profiles, Shown
 from app.cube.profiles import Profiler
-from app.cube.subselect import INSIDE, check_inside, restrict
-from app.cube.values import SetValue, TupleValue
-from app.domain.cellset import Axis, AxisMember, CalculatedMember, CellSet, FloatArray
+from app.cube.source import Readings
+from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
-from app.domain.errors import Mistake, UserError
 from app.domain.publication import CubeDefinition
-from app.mdx import Query, Source, parse_expression, quote, to_text
-from app.mdx.tree import AxisDefinition, MemberDefinition, Name, SubSelect
-
-__all__ = [
-    "MAX_ANSWER",
-    "Server",
-    "drill_functions",
-    "member_functions",
-    "set_functions",
-    "text_functions",
-    "value_functions",
-]
-
-#: Cells on the axes of one answer.
-MAX_ANSWER = 2_000_000
-
-
-@dataclass(eq=False)
-class _Task:
-    """A query on its way: what it defines, then its slicer and the sets of its axes."""
-
-    query: Query
-    ev: Evaluator
-    calculations: Calculations
-    base: Context
-    slicer: TupleValue = field(default_factory=lambda: TupleValue((), ()))
-    sets: list[SetValue] = field(default_factory=list)
+from app.mdx import Query
 
 
 class Server:
-    """See `app.cube.port.CubeServer`."""
+    """See `app.cube.port.CubeServer`; its facts are the `app.cube.cells.CellSource` of its answers."""
+
+    hides = False
+    knows_formulas = False
 
     def __init__(
         self,
@@ -71,59 +37,14 @@ class Server:
         digest: str,
         closer: Callable[[], None],
     ) -> None:
-        self._definition = definition
         self._cube = cube
         self._facts = facts
         self.cuboids = cuboids
         self._digest = digest
         self._closer = closer
         self._profiler = Profiler(cube, facts, cuboids)
-        self._names = Names(cube)
-        self._shown: dict[tuple[int, int], AxisMember] = {}
-        # More readers than cores would only wait for one another in the midst of their work.
-        self._places = BoundedSemaphore(os.cpu_count() or 1)
-        # Wrong formulas of the cube are told at once, not by the first query.
-        self._ev = Evaluator(self._names)
-        calculations = Calculations(self._ev, cube)
-        mistakes: list[Mistake] = []
-        for named in definition.named_sets:
-            source = Source(named.formula, named.at.file, named.at.line)
-            expression = parse_expression(named.formula, named.at.file, named.at.line)
-            self._ev.sets[named.name.lower()] = (expression, source)
-        for calculated in definition.calculated:
-            try:
-                calculations.add_cube(calculated)
-            except UserError as error:
-                mistakes.extend(error.mistakes)
-        if mistakes:
-            raise UserError(mistakes)
-        calculations.finish()
-        self._try_sets()
-
-    def _try_sets(self) -> None:
-        """Make each named set of the cube once, as the analyst may."""
-        ev = self._look(self._ready(), raw=True)
-        mistakes: list[Mistake] = []
-        for expression, source in self._ev.sets.values():
-            try:
-                ev.to_set(expression, self._base(source))
-            except UserError as error:
-                mistakes.extend(error.mistakes)
-        if mistakes:
-            raise UserError(mistakes)
-
-    def _ready(self) -> Evaluator:
-        """An evaluator for one question."""
-        ev = self._ev.fork()
-        ev.base = self._base(Source(""))
-        ev.occupied = partial(filled, ev, source=self)
-        return ev
-
-    def _look(self, ev: Evaluator, raw: bool) -> Evaluator:
-        """Let an evaluator see what the cells hold; else only note which ones it would look at."""
-        ev.sees_values = raw
-        ev.look = partial(look, ev=ev, source=self) if raw else Candidates()
-        return ev
+        self._answerer = Answerer(cube, definition.calculated, definition.named_sets, self)
+        self._answerer.try_sets()
 
     # CubeServer
 
@@ -142,317 +63,56 @@ class Server:
         return self._profiler.measure(np.asarray(coords, dtype=np.int32), groups, top)
 
     def members(self, set_text: str) -> tuple[AxisMember, ...]:
-        ev, source = self._ready(), Source(set_text)
-        members = ev.to_set(parse_expression(set_text), self._base(source))
-        if len(members.columns) != 1:
-            raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
-        return tuple(self._show(ev, members.columns[0], row[0]) for row in members.rows.tolist())
+        return self._answerer.members(set_text)
 
     def execute(self, query: Query) -> CellSet:
-        with self._places:
-            return self._answer(query, raw=False)
+        return self._cellset(self._answerer.answer(query))
 
     def arrange(self, query: Query, shown: Shown) -> CellSet:
-        with self._places:
-            return self._answer(query, raw=False, shown=shown)
+        return self._cellset(self._answerer.answer(query, shown=shown))
 
     def explore(self, query: Query) -> CellSet:
-        with self._places:
-            return self._answer(query, raw=True)
+        return self._cellset(self._answerer.answer(query, raw=True))
+
+    def values(self, coords: IntArray) -> FloatArray:
+        return self.cuboids.values(coords)
 
     def explain(self, query: Query) -> tuple[Explanation, ...]:
-        """What each calculated member of a query, and each of the cube's that it uses, becomes.
+        """See `app.cube.answer.Answerer.explain`."""
+        return self._answerer.explain(query)
 
-        What is wrong with the query itself is told of under the name of *the query*.
-
-        Raises
-        ------
-        UserError
-            When the query is about another cube, or defines what can't be defined.
-        """
-        with self._places:
-            task = self._define(query, raw=False)
-            base = coords = self._coordinates((), task.base, query.axes, query.source)
-            refusals: list[Mistake] = []
-            try:
-                self._place(task)
-                coords = self._coordinates(task.sets, task.ev.base or task.base, query.axes, query.source)
-            except UserError as error:
-                refusals.extend(error.mistakes)
-            try:
-                task.calculations.finish()
-            except UserError as error:
-                refusals.extend(error.mistakes)
-            found = explain(task.ev, task.calculations.added, coords, base, self)
-            told = {mistake for explanation in found for mistake in explanation.refusal}
-            rest = tuple(mistake for mistake in refusals if mistake not in told)
-            return (*found, Explanation("the query", (), rest)) if rest else found
-
-    def _define(self, query: Query, raw: bool, shown: Shown | None = None) -> _Task:
-        """Take up what a query defines."""
-        source = query.source
-        self._check_cube(query.cube, source)
-        ev = self._look(self._ready(), raw)
-        if shown is not None:
-            ev.look = AsShown(shown)
-        calculations = Calculations(ev, self._cube)
-        for definition in query.definitions:
-            if isinstance(definition, MemberDefinition):
-                calculations.add_query(definition, source)
-            elif len(definition.name.parts) != 1:
-                raise UserError(source.mistake(definition.at, "The name of a set has one part."))
-            else:
-                ev.sets[definition.name.parts[0].text.lower()] = (definition.formula, source)
-        base = self._base(source)
-        ev.base = base
-        return _Task(query, ev, calculations, base)
-
-    def _place(self, task: _Task) -> None:
-        """Work out the slicer and the axes."""
-        query, ev, base, source = task.query, task.ev, task.base, task.query.source
-        parts = restrict(ev, query.cube, base)
-        slicer = self._slicer(query, ev, task.calculations, base)
-        ev.base = self._at(base, slicer)
-        sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
-        self._check_axes(query.axes, sets, slicer, source)
-        placed = {*slicer.columns, *(column for members in sets for column in members.columns)}
-        if parts.keys() - placed:
-            rest = {column: part for column, part in parts.items() if column not in placed}
-            if isinstance(ev.look, Candidates):
-                ev.look = Candidates()
-            slicer = self._off_axes(rest, slicer, task.calculations, ev, source)
-            ev.base = self._at(base, slicer)
-            ev.forget_sets()
-            sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
-        task.slicer, task.sets = slicer, sets
-
-    def _answer(self, query: Query, raw: bool, shown: Shown | None = None) -> CellSet:
-        task = self._define(query, raw, shown)
-        self._place(task)
-        ev, sets, source = task.ev, task.sets, query.source
-        calculated = task.calculations.finish()
-        coords = self._coordinates(sets, ev.base or task.base, query.axes, source)
-        solved = solve(ev, coords, self)
-        if isinstance(ev.look, Candidates) and len(noted := ev.look.cells(coords.shape[1])):
-            # Solving the cells has noted those of their ranks.
-            solved = solve(ev, np.concatenate([coords, noted]), self)
-            self._check_read(solved, solved.requested[len(coords) :], source)
-        check_inside(ev, solved.coords, source, query.cube.at)
-        kept = self._keep(query.axes, sets, solved.filled[solved.requested[: len(coords)]])
-        shape = [len(part) for part in sets][::-1]
-        index = np.arange(len(coords), dtype=np.int64).reshape(shape)
-        for number, rows in enumerate(kept):
-            sets[number] = SetValue(sets[number].columns, sets[number].rows[rows])
-            index = np.take(index, rows, axis=len(sets) - 1 - number)
-        cells, read = solved.requested[index.ravel()], solved.requested[len(coords) :]
-        chosen = closure(solved, np.concatenate([cells, read]))
-        linear, nonlinear = relations_of(solved, chosen)
+    def _cellset(self, answer: Answered) -> CellSet:
+        solved, cells = answer.solved, answer.cells
+        rows = closure(solved, np.concatenate([cells, answer.read]))
+        linear, nonlinear = relations_of(solved, rows)
         return CellSet(
             self._cube,
-            tuple(
-                Axis(
-                    tuple(
-                        tuple(self._show(ev, c, m) for c, m in zip(part.columns, row, strict=True))
-                        for row in part.rows.tolist()
-                    )
-                )
-                for part in sets
-            ),
-            self._sliced(ev, sets, task.slicer),
-            calculated,
-            solved.coords[chosen].astype(np.int32),
+            answer.axes,
+            answer.slicer,
+            answer.calculated,
+            solved.coords[rows].astype(np.int32),
             len(cells),
-            solved.values[chosen],
+            solved.values[rows],
             linear,
             nonlinear,
             {n: solved.texts[row] for n, row in enumerate(cells.tolist()) if row in solved.texts}
             if solved.texts
             else {},
-            len(read),
+            len(answer.read),
         )
-
-    @staticmethod
-    def _check_read(solved: Solved, read: NDArray[np.int64], source: Source) -> None:
-        for row in read.tolist():
-            if solved.kind.get(row) == "rank":
-                plan = next(plan for plan in solved.plans if row in plan.rows)
-                cause = f"Members are chosen or ordered by {plan.definition.member.name}, which is a rank."
-                raise UserError(source.mistake(0, cause, "Go by the measure that it ranks."))
 
     # app.cube.cells.CellSource
 
-    def values(self, coords: IntArray) -> FloatArray:
-        return self.cuboids.values(coords)
+    def holds(self, coords: IntArray, ev: Evaluator) -> NDArray[np.bool_]:
+        return np.zeros(len(coords), dtype=np.bool_)
 
-    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
-        return self._profiler.recompute(measure, coords, groups)
+    def read(self, coords: IntArray, ev: Evaluator) -> Readings:
+        return Readings(self.values(coords), None)
+
+    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> Readings:
+        return Readings(self._profiler.recompute(measure, coords, groups), None)
 
     def decimals(self, measure: int) -> int | None:
         if not self._cube.measures[measure].additive:
             return None
         return self._facts.measures[measure].scale.decimals
-
-    # Parts of a query
-
-    def _check_cube(self, cube: Name | SubSelect, source: Source) -> None:
-        while isinstance(cube, SubSelect):
-            cube = cube.source
-        written = ".".join(part.text for part in cube.parts)
-        if written.lower() != self._cube.name.lower():
-            cause = f"This is cube {self._cube.name}, but the query is FROM {to_text(cube)}."
-            raise UserError(source.mistake(cube.at, cause))
-
-    def _base(self, source: Source) -> Context:
-        members = {column.number: column.hierarchy.default_member for column in self._names.columns}
-        return Context(source, members)
-
-    def _axis(self, axis: AxisDefinition, ev: Evaluator, ctx: Context) -> SetValue:
-        members = ev.to_any_set(axis.set, ctx)
-        # A tuple without a member somewhere is no position.
-        return members.taking(members.rows[(members.rows >= 0).all(axis=1)])
-
-    def _slicer(self, query: Query, ev: Evaluator, calculations: Calculations, base: Context) -> TupleValue:
-        """The slicer as one tuple; a set of several becomes a group for each hierarchy."""
-        if query.slicer is None:
-            return TupleValue((), ())
-        value = ev.evaluate(query.slicer, base)
-        if isinstance(value, TupleValue):
-            if value.is_nothing:
-                raise ev.error(base, query.slicer.at, "The slicer names a member that isn't there.")
-            return value
-        members = ev.to_set(query.slicer, base)
-        if not len(members):
-            raise ev.error(base, query.slicer.at, "The slicer is an empty set.")
-        parts = [np.unique(members.rows[:, place]) for place in range(len(members.columns))]
-        distinct = len(np.unique(members.rows, axis=0))
-        if distinct != int(np.prod([len(part) for part in parts])):
-            cause = "The slicer's set isn't every combination of its members."
-            raise ev.error(base, query.slicer.at, cause, "Write it as a CrossJoin.")
-        numbers = [
-            self._together(ev, column, part, calculations, query.source)
-            for column, part in zip(members.columns, parts, strict=True)
-        ]
-        return TupleValue(members.columns, tuple(numbers))
-
-    def _off_axes(
-        self,
-        parts: dict[int, IntArray],
-        slicer: TupleValue,
-        calculations: Calculations,
-        ev: Evaluator,
-        source: Source,
-    ) -> TupleValue:
-        """The slicer, with what sub-selects leave of the hierarchies that the query doesn't place."""
-        columns, numbers = list(slicer.columns), list(slicer.numbers)
-        for column, part in parts.items():
-            tree = self._names.columns[column].hierarchy
-            if tree.has_all:
-                number = self._together(ev, column, part, calculations, source)
-            else:
-                default = tree.default_member
-                number = default if ev.within[column][default] == INSIDE else int(part[0])
-            columns.append(column)
-            numbers.append(number)
-        return TupleValue(tuple(columns), tuple(numbers))
-
-    def _together(
-        self, ev: Evaluator, column: int, members: IntArray, calculations: Calculations, source: Source
-    ) -> int:
-        """Members of a slicer as one: what stands beneath another one is in already."""
-        tree = self._names.columns[column].hierarchy
-        tops: list[int] = []
-        for number in sorted(members.tolist()):
-            if not tops or number >= tree.size or number > tree.last_descendant[tops[-1]]:
-                tops.append(number)
-        if len(tops) == 1:
-            return tops[0]
-        names = [self._unique_name(ev, column, number) for number in tops]
-        return calculations.add_group(column, names, source).numbers[0]
-
-    @staticmethod
-    def _at(base: Context, slicer: TupleValue) -> Context:
-        known = {**base.known, **dict(zip(slicer.columns, slicer.numbers, strict=True))}
-        return Context(base.source, known)
-
-    def _check_axes(
-        self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], slicer: TupleValue, source: Source
-    ) -> None:
-        used = dict.fromkeys(slicer.columns, "the slicer")
-        for axis, members in zip(axes, sets, strict=True):
-            for column in members.columns:
-                if column in used:
-                    name = self._names.columns[column].hierarchy.unique_name
-                    cause = f"{name} is on this axis and on {used[column]}."
-                    raise UserError(source.mistake(axis.at, cause, "Take it off one of them."))
-                used[column] = f"axis {axis.ordinal}"
-
-    def _coordinates(
-        self, sets: Sequence[SetValue], base: Context, axes: Sequence[AxisDefinition], source: Source
-    ) -> IntArray:
-        """Cells of the axes, the first axis varying fastest."""
-        n = 1
-        for members in sets:
-            n *= len(members)
-        if n > MAX_ANSWER:
-            cause = f"The axes span {n:,} cells; the limit is {MAX_ANSWER:,}."
-            raise UserError(source.mistake(axes[0].at, cause, "Take fewer members, or split the query."))
-        coords = np.empty((n, len(self._names.columns)), dtype=np.int32)
-        coords[:] = [base.current(column.number) for column in self._names.columns]
-        repeat = 1
-        for members in sets:
-            if n:
-                rows = np.tile(np.repeat(members.rows, repeat, axis=0), (n // (repeat * len(members)), 1))
-                coords[:, list(members.columns)] = rows
-            repeat *= len(members)
-        return coords
-
-    def _keep(
-        self, axes: Sequence[AxisDefinition], sets: Sequence[SetValue], occupied: NDArray[np.bool_]
-    ) -> list[NDArray[np.intp]]:
-        """Positions of each axis that stay: with NON EMPTY, those of which some cell has facts."""
-        filled_cells = occupied.reshape([len(members) for members in sets][::-1])
-        kept: list[NDArray[np.intp]] = []
-        for number, (axis, members) in enumerate(zip(axes, sets, strict=True)):
-            here = len(sets) - 1 - number
-            others = tuple(place for place in range(len(sets)) if place != here)
-            stays = filled_cells.any(axis=others) if axis.non_empty else np.ones(len(members), dtype=bool)
-            kept.append(np.flatnonzero(stays))
-        return kept
-
-    # Members as shown
-
-    def _unique_name(self, ev: Evaluator, column: int, number: int) -> str:
-        tree = self._names.columns[column].hierarchy
-        if number < tree.size:
-            return tree.unique_names[number]
-        return f"{tree.unique_name}.{quote(ev.definitions[column, number].member.name)}"
-
-    def _show(self, ev: Evaluator, column: int, number: int) -> AxisMember:
-        tree = self._names.columns[column].hierarchy
-        if number >= tree.size:
-            member: CalculatedMember = ev.definitions[column, number].member
-            name = self._unique_name(ev, column, number)
-            return AxisMember(tree.unique_name, name, member.captions, tree.levels[0].unique_name, 0, None)
-        shown = self._shown.get((column, number))
-        if shown is None:
-            above = int(tree.parent[number])
-            depth = int(tree.depth[number])
-            shown = self._shown[column, number] = AxisMember(
-                tree.unique_name,
-                tree.unique_names[number],
-                {language: captions[number] for language, captions in tree.member_captions.items()},
-                tree.levels[depth].unique_name,
-                depth,
-                tree.unique_names[above] if above >= 0 else None,
-            )
-        return shown
-
-    def _sliced(self, ev: Evaluator, sets: Sequence[SetValue], slicer: TupleValue) -> tuple[AxisMember, ...]:
-        """What all cells have in common: the slicer, and the members that stand for not being told."""
-        on_axes = {column for members in sets for column in members.columns}
-        chosen = dict(zip(slicer.columns, slicer.numbers, strict=True))
-        for column in self._names.columns:
-            untold = column.number not in on_axes and column.number not in chosen
-            if untold and not column.hierarchy.has_all:
-                chosen[column.number] = column.hierarchy.default_member
-        return tuple(self._show(ev, column, number) for column, number in sorted(chosen.items()))

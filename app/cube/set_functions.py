@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.context import Context
-from app.cube.evaluate import MAX_TUPLES, Evaluator, distinct, function, keep
+from app.cube.evaluate import Evaluator, distinct, function, keep
 from app.cube.looking import Looked
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
@@ -124,8 +124,8 @@ def _descendants(ev: Evaluator, call: Call, ctx: Context) -> Value:
         else:
             level = None if where is None else int(column.hierarchy.depth[member]) + ev.to_integer(where, ctx)
         found.extend(_branch(column, member, level, flag))
-        if len(found) > MAX_TUPLES:
-            raise ev.error(ctx, call.at, f"The set has more than {MAX_TUPLES:,} tuples.")
+        if len(found) > ev.limits.tuples:
+            raise ev.error(ctx, call.at, f"The set has more than {ev.limits.tuples:,} tuples.")
     return _column_set(column, found)
 
 

@@ -20,7 +20,7 @@ from app.db.codec import Codec, digest_of
 from app.db.database import Database
 from app.db.engine import connect, migrate
 from app.domain import catalogue as catalogue_types
-from app.domain import cube, masked, publication
+from app.domain import cube, masked, places, publication
 from app.domain.catalogue import Catalogue
 from app.domain.crawled import Address
 from app.domain.errors import InternalError, OperatorError, UserError
@@ -42,10 +42,11 @@ RELEASED_CLASSES: tuple[type, ...] = (
     cube.Hierarchy,
     cube.Level,
     cube.Measure,
-    publication.CalculatedDefinition,
+    places.Places,
     publication.CalculatedDefinition,
     publication.Folder,
     publication.MeasureProtection,
+    publication.NamedSetDefinition,
     publication.Parameter,
     publication.Position,
     publication.QueryDefinition,

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from app.domain.cube import Cube, Texts
 from app.domain.masked import AxisMember
-from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection
+from app.domain.places import Places
+from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection, NamedSetDefinition
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,10 @@ class Catalogue:
     hide_zeros, insiders : bool
     calculated : mapping of cube name to tuple of CalculatedDefinition
         The formulas that a cube offers to every query; readers may know them like the queries' own.
+    named_sets : mapping of cube name to tuple of NamedSetDefinition
+        Likewise.
+    places : mapping of cube name to Places
+        Where the release's cells stand, so that queries that no sheet asks can be answered.
     """
 
     release_id: str
@@ -50,6 +55,8 @@ class Catalogue:
     hide_zeros: bool
     insiders: bool
     calculated: Mapping[str, tuple[CalculatedDefinition, ...]] = field(default_factory=dict)
+    named_sets: Mapping[str, tuple[NamedSetDefinition, ...]] = field(default_factory=dict)
+    places: Mapping[str, Places] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for sheet in self.root.walk():

@@ -1,4 +1,4 @@
-"""Cell keys: the same cell has the same key wherever it is met (DESIGN §3)."""
+"""Cell keys: the same cell has the same key wherever it is met."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ import numpy as np
 
 from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, IntArray
+from app.domain.lattice import Space
 
 
-def cell_keys(cube: Cube, coords: IntArray, calculated: Sequence[CalculatedMember] = ()) -> tuple[str, ...]:
-    """Key of each row of coordinates: cube, measure, and the members that aren't All.
+def cell_keys(cube: Cube, space: Space, coords: IntArray) -> tuple[str, ...]:
+    """Key of each row of coordinates (int32[n, 1+H]): cube, measure, and the members that aren't All.
 
-    Parameters
-    ----------
-    coords : int32[n, 1+H]
-    calculated
-        Those that the coordinates number, as in a `CellSet`.
+    Members are named by unique name, those that formulas add by their normal form.
     """
-    texts: list[np.ndarray[tuple[int], np.dtype[np.object_]]] = []
-    own = [[f"|{name}" for name in (measure.unique_name for measure in cube.measures)]]
-    for hierarchy in cube.hierarchies:
-        names = [f"|{name}" for name in hierarchy.unique_names]
-        if hierarchy.has_all:
-            names[0] = ""
-        own.append(names)
-    for column, names in enumerate(own):
-        names.extend(f"|{member.key}" for member in calculated if member.column == column)
-        texts.append(np.array(names, dtype=object)[coords[:, column]])
-    keys = np.full(len(coords), cube.name, dtype=object)
-    for text in texts:
-        keys = keys + text
-    return tuple(keys.tolist())
+    parts = [np.array([cube.name] * len(coords), dtype=object)]
+    for column in range(space.columns):
+        numbers, place = np.unique(coords[:, column], return_inverse=True)
+        hidden_all = column > 0 and cube.hierarchies[column - 1].has_all
+        names = [
+            "" if hidden_all and number == 0 else f" | {space.name(column, int(number))}"
+            for number in numbers
+        ]
+        parts.append(np.array(names, dtype=object)[place])
+    return tuple("".join(row) for row in zip(*parts, strict=True))
+
+
+def in_space(space: Space, coords: IntArray, calculated: Sequence[CalculatedMember]) -> IntArray:
+    """Coordinates of an answer (int32[n, 1+H]) with its calculated members numbered as a space does."""
+    numbers = [list(range(size)) for size in space.own.tolist()]
+    for member in calculated:
+        numbers[member.column].append(space.number(member.column, member.terms, member.key))
+    found = coords.copy()
+    for column, known in enumerate(numbers):
+        found[:, column] = np.array(known, dtype=np.int32)[coords[:, column]]
+    return found

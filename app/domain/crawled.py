@@ -9,10 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.cell_key import cell_keys
 from app.domain.cube import Cube, IntArray
 from app.domain.equation import Equations
 from app.domain.lattice import Bools, Extra, Longs, Space
 from app.domain.masked import AxisMember, Layout
+from app.domain.places import Places
 
 #: Address of a layout: sheet id, query id, one chosen member's unique name for each parameter.
 Address = tuple[str, str, tuple[str, ...]]
@@ -58,6 +60,8 @@ class CubeCells:
         Non-linear cells, all among the published ones.
     fingerprint
         The data that this was found in.
+    places
+        Where the published rows stand on the sheets.
     """
 
     cube: Cube
@@ -70,6 +74,7 @@ class CubeCells:
     equations: Equations
     derived: Derived
     fingerprint: str
+    places: Places
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_published <= self.n_given <= len(self.coords) == len(self.values):
@@ -107,16 +112,7 @@ class CubeCells:
 
     def keys(self, rows: Longs) -> tuple[str, ...]:
         """Cell keys: cube, measure, and the members that aren't All, by unique name or normal form."""
-        parts = [np.array([self.cube.name] * len(rows), dtype=object)]
-        for column in range(self.space.columns):
-            numbers, place = np.unique(self.coords[rows, column], return_inverse=True)
-            hidden_all = column > 0 and self.cube.hierarchies[column - 1].has_all
-            names = [
-                "" if hidden_all and number == 0 else f" | {self.space.name(column, int(number))}"
-                for number in numbers
-            ]
-            parts.append(np.array(names, dtype=object)[place])
-        return tuple("".join(row) for row in zip(*parts, strict=True))
+        return cell_keys(self.cube, self.space, self.coords[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ Nothing here knows the raw `app.domain.cellset`, so that the site can't reach it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -77,6 +77,7 @@ class MaskedCellSet:
     """The only cellset that a renderer may take: a hidden cell carries no number at all.
 
     ``values`` (float64[n_cells]) is nan wherever ``status`` (int8[n_cells], `CellStatus`) is not SHOWN.
+    ``texts`` are the words that cells of a query's own formulas hold; such a cell is EMPTY of numbers.
     """
 
     release_id: str
@@ -87,10 +88,13 @@ class MaskedCellSet:
     style: IntArray
     styles: tuple[CellStyle, ...]
     notes: Mapping[str, str]
+    texts: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if np.any(np.isfinite(self.values) & (self.status != CellStatus.SHOWN)):
             raise ValueError("a hidden cell carries a number")
+        if any(self.status[place] != CellStatus.EMPTY for place in self.texts):
+            raise ValueError("a hidden cell carries a text")
 
     @property
     def shape(self) -> tuple[int, ...]:

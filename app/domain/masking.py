@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.domain.masked import CellStatus, Layout, MaskedCellSet
+from app.domain.masked import CellStatus, FloatArray, Layout, MaskedCellSet
 from app.domain.release import Release
 
 
@@ -15,16 +16,7 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
     release nothing is shown; a cell that the release doesn't know is hidden, and so is one that it
     calls shown without having its number.
     """
-    n = len(layout.cell)
-    status = np.full(n, CellStatus.CONFIDENTIAL, dtype=np.int8)
-    values = np.full(n, np.nan)
-    if release is not None:
-        known = np.flatnonzero((layout.cell >= 0) & (layout.cell < len(release.keys)))
-        rows = layout.cell[known]
-        shown = (release.status[rows] == CellStatus.SHOWN) & np.isfinite(release.values[rows])
-        status[known[shown]] = CellStatus.SHOWN
-        status[known[release.status[rows] == CellStatus.EMPTY]] = CellStatus.EMPTY
-        values[known[shown]] = release.values[rows[shown]]
+    status, values = released(layout.cell, release)
     return MaskedCellSet(
         release_id=release.id if release is not None else "",
         axes=layout.axes,
@@ -35,3 +27,18 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
         styles=layout.styles,
         notes={},
     )
+
+
+def released(rows: NDArray[np.int64], release: Release | None) -> tuple[NDArray[np.int8], FloatArray]:
+    """Status and value of rows of a release's cells; -1 is a cell that it doesn't know."""
+    n = len(rows)
+    status = np.full(n, CellStatus.CONFIDENTIAL, dtype=np.int8)
+    values = np.full(n, np.nan)
+    if release is not None:
+        known = np.flatnonzero((rows >= 0) & (rows < len(release.keys)))
+        met = rows[known]
+        shown = (release.status[met] == CellStatus.SHOWN) & np.isfinite(release.values[met])
+        status[known[shown]] = CellStatus.SHOWN
+        status[known[release.status[met] == CellStatus.EMPTY]] = CellStatus.EMPTY
+        values[known[shown]] = release.values[met[shown]]
+    return status, values

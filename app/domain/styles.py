@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from app.domain.cellset import CalculatedMember, CellSet
@@ -14,17 +16,22 @@ DEFAULT_DECIMALS = 2
 
 
 def cell_styles(cellset: CellSet) -> tuple[IntArray, tuple[CellStyle, ...]]:
-    """Style number of each cell of the answer and of those that its axes hang on, and the styles.
+    """Style number of each cell of the answer and of those that its axes hang on, and the styles."""
+    return styles_at(cellset.cube, cellset.coords[: cellset.n_cells + cellset.n_read], cellset.calculated)
+
+
+def styles_at(
+    cube: Cube, coords: IntArray, members: Sequence[CalculatedMember]
+) -> tuple[IntArray, tuple[CellStyle, ...]]:
+    """Style number of each cell (int32[n, 1+H], calculated members as in a `CellSet`), and the styles.
 
     A calculated measure prints its own way, then a calculated member of a hierarchy that states how, then
     the measure.
     """
-    cube = cellset.cube
     own = np.array([len(cube.measures), *(h.size for h in cube.hierarchies)])
     by_column: dict[int, list[CalculatedMember]] = {}
-    for member in cellset.calculated:
+    for member in members:
         by_column.setdefault(member.column, []).append(member)
-    coords = cellset.coords[: cellset.n_cells + cellset.n_read]
     marks = np.zeros((len(coords), 1 + len(by_column)), dtype=np.int32)
     marks[:, 0] = coords[:, 0]
     columns = sorted(by_column)

@@ -187,3 +187,16 @@ class Query:
     slicer: Expression | None = None
     cell_properties: tuple[Name, ...] = ()
     source: Source = field(default=Source(""), compare=False, repr=False)
+
+    @property
+    def cube_asked(self) -> Name:
+        """The name of the cube, through sub-selects."""
+        source = self.cube
+        while isinstance(source, SubSelect):
+            source = source.source
+        return source
+
+    @property
+    def cube_name(self) -> str:
+        """The last part of the cube's name."""
+        return self.cube_asked.parts[-1].text

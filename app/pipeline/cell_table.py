@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.port import CubeServer, Group
+from app.domain.cell_key import cell_keys, in_space
 from app.domain.cellset import CellSet, Relations
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
+from app.domain.places import Places
 from app.pipeline.twins import find_overlaps, find_twins, recorded
 
 SAME = 1e-9
@@ -43,6 +45,7 @@ class CellTable:
         self._twins = find_twins(server, self.cube, self.space)
         self._blocks: list[_Block] = []
         self._sets: list[CellSet] = []
+        self._shown: list[IntArray] = []
         self._decimals: list[NDArray[np.int8]] = []
         self._n_cells = 0
 
@@ -51,12 +54,10 @@ class CellTable:
 
         Cells that its axes hang on count as cells: readers see which are larger.
         """
-        coords = cellset.coords.copy()
-        maps = self._numbers(cellset)
-        for column, numbers in enumerate(maps):
-            coords[:, column] = numbers[coords[:, column]]
-        coords = recorded(self.space, self._twins, coords)
         n = cellset.n_cells + cellset.n_read
+        coords = in_space(self.space, cellset.coords, cellset.calculated)
+        self._shown.append(coords[:n])
+        coords = recorded(self.space, self._twins, coords)
         self._blocks.append(_Block(coords, cellset.values, n))
         self._sets.append(cellset)
         self._decimals.append(decimals)
@@ -108,17 +109,20 @@ class CellTable:
             equations=closure.equations,
             derived=Derived(derived.cell, derived.indptr, place[derived.indices]),
             fingerprint=self.fingerprint,
+            places=self._places(row[: self._n_cells]),
         )
         return cells, row[: self._n_cells]
 
     # ------------------------------------------------------------------ parts
 
-    def _numbers(self, cellset: CellSet) -> list[NDArray[np.int32]]:
-        """For each column, this table's number of each of the cellset's numbers."""
-        numbers = [list(range(size)) for size in self.space.own.tolist()]
-        for member in cellset.calculated:
-            numbers[member.column].append(self.space.number(member.column, member.terms, member.key))
-        return [np.array(column, dtype=np.int32) for column in numbers]
+    def _places(self, row: Longs) -> Places:
+        """Where the sheets show each published row: twins of hierarchies are recorded elsewhere."""
+        shown, place = unique_rows(self.space, np.concatenate(self._shown))
+        rows = np.zeros(len(shown), dtype=np.int64)
+        rows[place] = row
+        own = (shown < self.space.own).all(axis=1)
+        keys = cell_keys(self.cube, self.space, shown[~own])
+        return Places(shown[own], rows[own], keys, rows[~own])
 
     def _check_same(self, values: NDArray[np.float64], first: NDArray[np.float64]) -> None:
         differ = np.isnan(values) != np.isnan(first)

@@ -9,7 +9,6 @@ from app.cube.port import CubeServer
 from app.domain.errors import Mistake, UserError
 from app.domain.publication import CubeDefinition, Publication
 from app.mdx import parse, substitute
-from app.pipeline.define_sheet import cube_name
 from app.pipeline.members import choices_of, find_member
 
 
@@ -52,7 +51,7 @@ def _check_sheets(publication: Publication, servers: dict[str, CubeServer], mist
         chosen = {name: members[0].unique_name for name, members in zip(names, choices, strict=True)}
         for query in sheet.queries:
             tree = parse(query.mdx, query.at.file, query.at.line)
-            server = servers.get(cube_name(tree))
+            server = servers.get(tree.cube_name)
             if server is None:
                 continue
             try:

@@ -19,7 +19,6 @@ from app.domain.publication import Publication
 from app.domain.styles import cell_styles
 from app.mdx import parse, substitute
 from app.pipeline.cell_table import CellTable
-from app.pipeline.define_sheet import cube_name
 from app.pipeline.members import choices_of
 
 #: From here on a double doesn't hold every whole number.
@@ -55,7 +54,7 @@ def crawl(
     for sheet in sheets:
         for query in sheet.queries:
             tree = parse(query.mdx, query.at.file, query.at.line)
-            name = cube_name(tree)
+            name = tree.cube_name
             cube_of[sheet.id, query.id] = name
             table = tables[name]
             for chosen in product(*choices[sheet.id]):

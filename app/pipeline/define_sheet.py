@@ -48,14 +48,6 @@ def read_sheet(
     return order, Sheet(identity, title, notes, queries, parameters, reader.at())
 
 
-def cube_name(query: Query) -> str:
-    """The cube that a query asks, through its subselects."""
-    source = query.cube
-    while isinstance(source, mdx_tree.SubSelect):
-        source = source.source
-    return source.parts[-1].text
-
-
 def _parameters(
     reader: Reader, languages: tuple[str, ...], cubes: Mapping[str, CubeDefinition]
 ) -> Iterator[Parameter]:
@@ -107,7 +99,7 @@ def _check_mdx(
     query = _noting(table, lambda: parse(text, at.file, at.line))
     if not isinstance(query, Query):
         return
-    name = cube_name(query)
+    name = query.cube_name
     if cubes and name not in cubes:
         table.wrong(f"There is no cube {name}.", nearest(name, list(cubes)), "mdx")
     for parameter in sorted({node.name for node in _nodes(query) if isinstance(node, mdx_tree.Parameter)}):

@@ -13,8 +13,7 @@ from app.domain.masked import Axis, AxisMember, FloatArray
 from app.domain.numbers import format_text
 from app.domain.publication import CubeDefinition, Publication
 from app.domain.styles import cell_styles
-from app.mdx.tree import Query, SubSelect
-from app.pipeline.define_sheet import cube_name
+from app.mdx.tree import Query
 
 Properties = tuple[tuple[Mapping[str, str | None], ...], ...]
 
@@ -57,15 +56,12 @@ def cube_asked(publication: Publication, query: Query) -> CubeDefinition:
     UserError
         When there is no such cube.
     """
-    name = cube_name(query)
+    name = query.cube_name
     cubes = {cube.name.lower(): cube for cube in publication.cubes}
     if name.lower() not in cubes:
-        source = query.cube
-        while isinstance(source, SubSelect):
-            source = source.source
         near = difflib.get_close_matches(name.lower(), list(cubes), 3, 0.0)
         hint = f"There is {', '.join(cubes[item].name for item in near)}." if near else ""
-        raise UserError(query.source.mistake(source.at, f"There is no cube {name}.", hint))
+        raise UserError(query.source.mistake(query.cube_asked.at, f"There is no cube {name}.", hint))
     return cubes[name.lower()]
 
 

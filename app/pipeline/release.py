@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,6 +13,7 @@ from app.domain.catalogue import Catalogue
 from app.domain.crawled import Crawl
 from app.domain.errors import InternalError
 from app.domain.masked import CellStatus, FloatArray
+from app.domain.places import Places
 from app.domain.publication import Publication
 from app.domain.release import Release
 from app.pipeline.audit import ReleaseAudit
@@ -69,8 +71,21 @@ def make_release(
         hide_zeros=publication.confidentiality.hide_zeros,
         insiders=publication.confidentiality.insiders,
         calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
+        named_sets={cube.name: cube.named_sets for cube in publication.cubes if cube.name in used},
+        places=_places(crawl),
     )
     return release, catalogue
+
+
+def _places(crawl: Crawl) -> dict[str, Places]:
+    """Where the cells of each cube stand, by their rows in the release."""
+    found: dict[str, Places] = {}
+    start = 0
+    for cells in crawl.cubes:
+        here = cells.places
+        found[cells.cube.name] = replace(here, row=here.row + start, key_row=here.key_row + start)
+        start += cells.n_published
+    return found
 
 
 def rounded(values: FloatArray, decimals: NDArray[np.int8]) -> FloatArray:

@@ -37,7 +37,7 @@ from solver import AuditReport, Exposure, Insider, Instance, Solution
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "2"
+PIPELINE_VERSION = "3"
 
 RESULTS = Codec(
     (

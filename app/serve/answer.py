@@ -16,7 +16,7 @@ from app.domain.masked import Layout, MaskedCellSet
 from app.domain.masking import mask
 from app.domain.release import Release
 from app.serve.issue import Stamp, issue_stamp
-from app.serve.port import ReleaseStore
+from app.serve.port import Asked, Asker, ReleaseStore
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -38,6 +38,14 @@ class Served:
     stamp: Stamp
 
 
+@dataclass(frozen=True, eq=False)
+class ServedQuery:
+    """The answer to a reader's own query, with its stamp."""
+
+    asked: Asked
+    stamp: Stamp
+
+
 class LiveReader:
     """Answers from the releases of a store that may be read.
 
@@ -55,6 +63,8 @@ class LiveReader:
         How many releases are kept in memory.
     clock : callable
         Seconds, never going back.
+    asker : Asker, optional
+        Answers readers' own queries; without it there are none.
     """
 
     def __init__(
@@ -64,7 +74,9 @@ class LiveReader:
         layouts: int = 512,
         releases: int = 3,
         clock: Callable[[], float] = monotonic,
+        asker: Asker | None = None,
     ) -> None:
+        self._asker = asker
         self._store = store
         self._patience = patience
         self._clock = clock
@@ -119,6 +131,30 @@ class LiveReader:
         release = self._cells(release_id)
         layout = self._layout(release_id, sheet, query, choice)
         return Served(mask(layout, release), issue_stamp(release.id))
+
+    @property
+    def takes_queries(self) -> bool:
+        """Whether `ask` answers."""
+        return self._asker is not None
+
+    def ask(self, release_id: str, text: str) -> ServedQuery:
+        """The masked answer to a query in MDX, over the cells that the release holds.
+
+        A cell that no sheet shows is hidden; a formula is worked out from shown cells only.
+
+        Raises
+        ------
+        UserError
+            With the position in the text.
+        NotPublishedError
+            This site answers no queries of readers.
+        ReleaseMovedError
+            ``release_id`` isn't live any more.
+        """
+        if self._asker is None:
+            raise NotPublishedError("queries")
+        asked = self._asker.ask(text, self._cells(release_id), self.catalogue(release_id))
+        return ServedQuery(asked, issue_stamp(release_id))
 
     def _cells(self, release_id: str) -> Release:
         release = self._releases.get(release_id)

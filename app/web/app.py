@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from app.domain.publication import QueryDefinition
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError, Served
-from app.serve.port import ReleaseStore
+from app.serve.port import Asker, ReleaseStore
 from app.web import api, harvest, pages
 from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
@@ -37,6 +37,7 @@ def create_app(
     patience: float = 0.25,
     cache_bytes: int = 64 << 20,
     public_url: str | None = None,
+    asker: Asker | None = None,
 ) -> ASGIApp:
     """The public site over a store of releases.
 
@@ -50,8 +51,10 @@ def create_app(
     public_url : str, optional
         Where readers find the site, as in ``https://stats.example.org``, for the addresses that pages,
         feeds and catalogues name; the host of each request where it isn't given.
+    asker : Asker, optional
+        Answers readers' own queries over the released cells.
     """
-    reader = LiveReader(store, patience)
+    reader = LiveReader(store, patience, asker=asker)
     assets = load_assets()
     front = _Front(Desk(reader, Renderer(assets), (public_url or "").rstrip("/")), assets)
     return Guard(

@@ -10,9 +10,10 @@ import pytest
 
 from app.cube.duckdb import open_cube
 from app.cube.port import CubeServer
-from app.domain.cell_key import cell_keys
+from app.domain.cell_key import cell_keys, in_space
 from app.domain.cellset import CellSet
 from app.domain.errors import UserError
+from app.domain.lattice import Space
 from app.mdx import parse
 from tests.cube.office import office
 
@@ -349,7 +350,9 @@ def test_equal_formulas_have_equal_keys(server: CubeServer) -> None:
     def keys(formula: str) -> set[str]:
         text = f"WITH MEMBER [Place].[X] AS {formula} SELECT [Place].[X] ON 0 FROM Tax WHERE [Time].[2022]"
         answer = server.execute(parse(text))
-        return set(cell_keys(answer.cube, answer.coords[:1], answer.calculated))
+        space = Space.of(answer.cube)
+        coords = in_space(space, answer.coords[:1], answer.calculated)
+        return set(cell_keys(answer.cube, space, coords))
 
     same = keys("Aggregate({[Place].[28001], [Place].[08001]})")
     assert keys("Aggregate({[Place].[Town].&[08001], [Place].[Alcalá]})") == same

@@ -16,6 +16,7 @@ from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy, Level, Measure
 from app.domain.history import ReleaseMark
 from app.domain.masked import Axis, AxisMember, CellStatus, CellStyle, Layout
+from app.domain.places import Places
 from app.domain.publication import (
     Folder,
     MeasureProtection,
@@ -186,6 +187,7 @@ class Office:
 
     def release(self, release_id: str = "r1") -> tuple[Release, dict[Coordinate, int]]:
         cells = list(self.truth)
+        tops = {tree.unique_names[0] for tree in self.cube.hierarchies if tree.has_all}
         status = np.array(
             [
                 CellStatus.CONFIDENTIAL
@@ -203,7 +205,7 @@ class Office:
             state="live",
             created=datetime(2026, 11, 27, 9, 30, tzinfo=UTC),
             fingerprints={"Tax": "f"},
-            keys=tuple("|".join(cell) for cell in cells),
+            keys=tuple(" | ".join((self.cube.name, *(m for m in cell if m not in tops))) for cell in cells),
             status=status,
             values=values,
         )
@@ -419,4 +421,11 @@ class MemoryStore:
             ),
             hide_zeros=False,
             insiders=True,
+            places={"Tax": self._places()},
         )
+
+    def _places(self) -> Places:
+        cube = self.office.cube
+        columns = [cube.measure_index, *(tree.index_of for tree in cube.hierarchies)]
+        coords = [[index[m] for index, m in zip(columns, cell, strict=True)] for cell in self._rows]
+        return Places(np.array(coords, np.int32), np.array(list(self._rows.values()), np.int64))

@@ -1,0 +1,183 @@
+"""Queries that no sheet asks: MDX over the cells of a release, and over nothing else.
+
+Sets are made from the cube's structure, which is public. Every number is a released one: a cell that the
+release hides or doesn't know is hidden, a formula over such a cell too, and sets that are chosen or ordered
+by values see a hidden cell as one without a value.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from app.cube.answer import Answerer
+from app.cube.context import Limits
+from app.cube.evaluate import Evaluator
+from app.cube.keys import RowIndex
+from app.cube.port import Group
+from app.cube.properties import axis_properties
+from app.cube.source import Bools, Readings
+from app.domain.catalogue import Catalogue
+from app.domain.cell_key import cell_keys, in_space
+from app.domain.cube import Cube, IntArray
+from app.domain.errors import UserError
+from app.domain.lattice import Longs, Space
+from app.domain.masked import CellStatus, MaskedCellSet
+from app.domain.masking import released
+from app.domain.places import Places
+from app.domain.release import Release
+from app.domain.styles import styles_at
+from app.mdx import Query, parse
+from app.serve.port import Asked
+
+#: What anybody may ask at once.
+LIMITS = Limits(tuples=100_000, cells=100_000, operands=1_000_000)
+#: Characters of a query.
+MAX_TEXT = 200_000
+
+
+class ReleaseCube:
+    """One cube of a release: its structure, and its released cells behind the evaluation of MDX."""
+
+    def __init__(self, release: Release, catalogue: Catalogue, name: str) -> None:
+        self.cube = catalogue.cubes[name]
+        self.release_id = release.id
+        calculated, sets = catalogue.calculated.get(name, ()), catalogue.named_sets.get(name, ())
+        cells = _Cells(self.cube, release, catalogue.places.get(name))
+        self._answerer = Answerer(self.cube, calculated, sets, cells, LIMITS)
+
+    def answer(self, query: Query) -> Asked:
+        """The masked answer to a query.
+
+        Raises
+        ------
+        UserError
+            With the position in its text.
+        """
+        answered = self._answerer.answer(query)
+        solved, cells = answered.solved, answered.cells
+        values, hidden = solved.values[cells], solved.hidden[cells]
+        shown = np.isfinite(values) & ~hidden
+        status = np.where(shown, CellStatus.SHOWN, CellStatus.EMPTY).astype(np.int8)
+        status[hidden] = CellStatus.CONFIDENTIAL
+        texts = {place: solved.texts[row] for place, row in enumerate(cells.tolist()) if row in solved.texts}
+        style, styles = styles_at(self.cube, solved.coords[cells], answered.calculated)
+        masked = MaskedCellSet(
+            release_id=self.release_id,
+            axes=answered.axes,
+            slicer=answered.slicer,
+            status=status,
+            # Adding zero takes the sign off a negative one.
+            values=np.where(shown, values, np.nan) + 0.0,
+            style=style,
+            styles=styles,
+            notes={},
+            texts=texts,
+        )
+        properties = tuple(
+            axis_properties(self.cube, asked, axis.positions, query.source)
+            for asked, axis in zip(query.axes, answered.axes, strict=True)
+        )
+        cell_properties = tuple(name.parts[-1].text.upper() for name in query.cell_properties)
+        return Asked(self.cube.name, masked, answered.hierarchies, properties, cell_properties)
+
+
+class Adhoc:
+    """See `app.serve.port.Asker`; keeps the cubes of the release that was asked last."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._release_id = ""
+        self._cubes: dict[str, ReleaseCube] = {}
+
+    def ask(self, text: str, release: Release, catalogue: Catalogue) -> Asked:
+        if len(text) > MAX_TEXT:
+            raise UserError(f"The query has {len(text):,} characters; the limit is {MAX_TEXT:,}.")
+        query = parse(text)
+        return self._cube(query, release, catalogue).answer(query)
+
+    def _cube(self, query: Query, release: Release, catalogue: Catalogue) -> ReleaseCube:
+        names = {name.lower(): name for name in catalogue.cubes}
+        asked = query.cube_name.lower()
+        if asked not in names:
+            near = ", ".join(names[item] for item in difflib.get_close_matches(asked, list(names), 3, 0.0))
+            cause = f"There is no cube {query.cube_name}."
+            raise UserError(
+                query.source.mistake(query.cube_asked.at, cause, f"There is {near}." if near else "")
+            )
+        with self._lock:
+            if self._release_id != release.id:
+                self._release_id, self._cubes = release.id, {}
+            name = names[asked]
+            if name not in self._cubes:
+                self._cubes[name] = ReleaseCube(release, catalogue, name)
+            return self._cubes[name]
+
+
+class _Cells:
+    """The released cells of one cube, as `app.cube.source.CellSource`."""
+
+    hides = True
+    knows_formulas = True
+
+    def __init__(self, cube: Cube, release: Release, places: Places | None) -> None:
+        self._cube = cube
+        self._release = release
+        self._own = np.array([len(cube.measures), *(tree.size for tree in cube.hierarchies)])
+        none = np.zeros(0, dtype=np.int64)
+        known = places or Places(np.zeros((0, len(self._own)), dtype=np.int32), none)
+        self._row = known.row
+        self._index = RowIndex(known.coords, self._own.tolist())
+        self._by_key = dict(zip(known.keys, known.key_row.tolist(), strict=True))
+
+    def holds(self, coords: IntArray, ev: Evaluator) -> Bools:
+        """Cells of formulas that the release has, where their key says all about them.
+
+        Which of two formulas that meet in a cell comes first isn't in the key, unless both only add; nor is
+        a sub-select that they hang on.
+        """
+        calculated: Bools = coords >= self._own
+        several = calculated.sum(axis=1)
+        adding = np.ones(len(coords), dtype=np.bool_)
+        for (column, number), definition in ev.definitions.items():
+            if definition.member.terms is None:
+                adding &= coords[:, column] != number
+        may: Bools = (several > 0) & (adding | ((several == 1) & (not ev.within)))
+        rows = np.flatnonzero(may)
+        may[rows] = self._rows(coords[rows], ev) >= 0
+        return may
+
+    def read(self, coords: IntArray, ev: Evaluator) -> Readings:
+        status, values = released(self._rows(coords, ev), self._release)
+        return Readings(values, status == CellStatus.CONFIDENTIAL)
+
+    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> Readings:
+        """Nothing: what doesn't add up can't be had from other cells."""
+        return Readings(np.full(len(coords), np.nan), np.ones(len(coords), dtype=np.bool_))
+
+    def decimals(self, measure: int) -> int | None:
+        own = self._cube.measures[measure]
+        return own.decimals if own.additive else None
+
+    def _rows(self, coords: IntArray, ev: Evaluator) -> Longs:
+        """Row of each cell in the release, -1 where it isn't there."""
+        rows = np.full(len(coords), -1, dtype=np.int64)
+        if (coords >= self._own).any():
+            # A key is known once the query's definitions are all there.
+            unfinished = [place for place, item in ev.definitions.items() if not item.member.key]
+            usable = np.ones(len(coords), dtype=np.bool_)
+            for column, number in unfinished:
+                usable &= coords[:, column] != number
+            members = [ev.definitions[place].member for place in sorted(ev.definitions)]
+            space = Space.of(self._cube)
+            coords = np.where(usable[:, None], in_space(space, coords, members), coords)
+            formulas = np.flatnonzero(usable & (coords >= self._own).any(axis=1))
+            keys = cell_keys(self._cube, space, coords[formulas])
+            rows[formulas] = [self._by_key.get(key, -1) for key in keys]
+        own = np.flatnonzero((coords < self._own).all(axis=1))
+        place = self._index.find(coords[own])
+        rows[own[place >= 0]] = self._row[place[place >= 0]]
+        return rows
