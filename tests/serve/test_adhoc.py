@@ -134,10 +134,13 @@ def test_sets_by_values_see_released_values(reader: LiveReader) -> None:
     everything = "{[Activity].[Activity].Members} * {[Place].[Town].Members}"
     plain = ask(reader, f"SELECT {everything} ON 0 FROM Firms")
     by_value = ask(reader, f"SELECT Order({everything}, [Measures].[Firms], BDESC) ON 0 FROM Firms")
+    # Empty cells come after all others, hidden ones at the very end.
+    lowest = {SHOWN: 0.0, EMPTY: -1.0, HIDDEN: -2.0}
     ranks = [
-        value if status == SHOWN else -np.inf
+        value if status == SHOWN else lowest[CellStatus(int(status))]
         for value, status in zip(plain.values, plain.status, strict=True)
     ]
+    assert {0.0, -1.0, -2.0} & set(ranks) == {-1.0, -2.0}
     order = sorted(range(len(ranks)), key=lambda place: -ranks[place])
     assert len(set(ranks)) < len(ranks)
     assert by_value.axes[0].positions == tuple(plain.axes[0].positions[place] for place in order)
