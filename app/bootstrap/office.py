@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.bootstrap import publication_store
 from app.db.journal import JournalStore
+from app.db.people import PeopleStore
 from app.db.store import Store
 from app.db.workspace import WorkspaceStore
+from app.domain.people import Role, command_line
 from app.office.journal import Journal, Verdict
+from app.office.office import Office
+from app.office.people import People
+from app.office.settings import Settings
 from app.office.versions import Versions
-
-
-@dataclass(frozen=True)
-class Office:
-    """Everything that the office's side works with; made by `open_office`."""
-
-    folder: Path
-    store: Store
-    journal: Journal
-    versions: Versions
 
 
 @contextmanager
@@ -41,12 +35,21 @@ def open_office(folder: Path) -> Iterator[Office]:
 def make_office(folder: Path, store: Store) -> Office:
     """The office over a store that is open already."""
     workspace = WorkspaceStore(store.database)
+    journal = Journal(JournalStore(store.database))
     return Office(
         folder=folder,
         store=store,
-        journal=Journal(JournalStore(store.database)),
+        journal=journal,
+        people=People(PeopleStore(store.database), workspace, journal),
+        settings=Settings(workspace, journal),
         versions=Versions(workspace, folder / ".celosia" / "uploads"),
     )
+
+
+def add_account(folder: Path, user: str, name: str, role: Role, password: str | None) -> None:
+    """A new account, made on the machine itself; so begins every office."""
+    with open_office(folder) as office:
+        office.people.add(command_line(user), name, role, password, "command line")
 
 
 def verify_log(folder: Path, head: str = "") -> Verdict:

@@ -124,10 +124,17 @@ def run(folder: Folder) -> None:
 
 
 @app.command(rich_help_panel=_PUBLISH)
-def serve(folder: Folder, port: Port = 8000, host: Host = "127.0.0.1") -> None:
+def serve(
+    folder: Folder,
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    studio: Annotated[
+        bool, typer.Option("--studio", help="Serve the office's side too, below /studio.")
+    ] = False,
+) -> None:
     """Serve the live release as a public site."""
     with failures_in_words():
-        _serve(folder, host, serving.reserve(host, port))
+        _serve(folder, host, serving.reserve(host, port), studio)
 
 
 @app.command(rich_help_panel=_STEPS)
@@ -268,8 +275,8 @@ def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) 
         return red_team(client, promises, progress)
 
 
-def _serve(folder: Path, host: str, listener: socket.socket) -> None:
-    serving.serve(folder, listener, lambda: tell.address(host, listener.getsockname()[1]))
+def _serve(folder: Path, host: str, listener: socket.socket, studio: bool = False) -> None:
+    serving.serve(folder, listener, lambda: tell.address(host, listener.getsockname()[1]), studio, host)
 
 
 def run_command() -> None:

@@ -1,7 +1,9 @@
-"""Commands of the office's side: the journal."""
+"""Commands of the office's side: accounts and the journal."""
 
 from __future__ import annotations
 
+import getpass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +11,49 @@ import typer
 
 from app.bootstrap import office
 from app.cli.failure import failures_in_words
+from app.domain.people import Role
 
 _OFFICE = "The office"
 
 Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publication.")]
+
+
+class AccountRole(StrEnum):
+    """Roles that an account can have."""
+
+    analyst = "analyst"
+    admin = "admin"
+    auditor = "auditor"
+
+
+account = typer.Typer(no_args_is_help=True, help="Accounts of the office.")
+
+
+@account.command("add")
+def add_account(
+    folder: Folder,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name to sign in with, as ana or ana@office.org.")
+    ],
+    role: Annotated[AccountRole, typer.Option(help="What the account may do.")] = AccountRole.admin,
+    single_sign_on: Annotated[
+        bool, typer.Option("--single-sign-on", help="Without a password: OpenID Connect leads in.")
+    ] = False,
+) -> None:
+    """Make an account; the first admin begins here. Asks for the password."""
+    password = None
+    if not single_sign_on:
+        password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    with failures_in_words():
+        office.add_account(folder, _user(), name, Role(role.value), password)
+    typer.echo(f"Account {name} is {role.value}. It signs in at /studio of: celosia serve --studio {folder}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "somebody"
 
 
 def verify_log(
@@ -40,4 +81,5 @@ def verify_log(
 
 def register(app: typer.Typer) -> None:
     """Add the office's commands."""
+    app.add_typer(account, name="account", rich_help_panel=_OFFICE)
     app.command("verify-log", rich_help_panel=_OFFICE)(verify_log)

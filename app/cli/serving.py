@@ -14,8 +14,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, query_asker
+from app.bootstrap.office import make_office
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
+from app.web.studio.parts import PARTS
+from app.web.studio.shell import beside, create_studio
 
 #: Environment variable with the address that readers find the site at, when it isn't the requests' own.
 ADDRESS_VARIABLE = "CELOSIA_PUBLIC_URL"
@@ -52,11 +55,26 @@ def reserve(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(folder: Path, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve a publication's live release until interrupted; ``ready`` is called before the first request."""
-    with publication_store(folder) as store:
+def serve(
+    folder: Path, listener: socket.socket, ready: Callable[[], None], studio: bool = False, host: str = ""
+) -> None:
+    """Serve a publication's live release until interrupted; ``ready`` is called before the first request.
+
+    Parameters
+    ----------
+    studio : bool
+        Whether the office's side is served too, below ``/studio``.
+    host : str
+        Name that the listener is bound to; the studio answers under it where no public address is given.
+    """
+    public_url = os.environ.get(ADDRESS_VARIABLE)
+    with publication_store(folder, new=studio) as store:
+        site = create_app(store, public_url=public_url, asker=query_asker())
+        if studio:
+            office = make_office(folder, store)
+            hosts = ("localhost", "127.0.0.1", "::1", host)
+            site = beside(site, create_studio(office, PARTS, public_url, hosts))
         ready()
-        site = create_app(store, public_url=os.environ.get(ADDRESS_VARIABLE), asker=query_asker())
         _server(site).run(sockets=[listener])
 
 

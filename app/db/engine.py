@@ -65,6 +65,20 @@ def connect(url: str) -> sa.Engine:
     return engine
 
 
+def has_password(url: str) -> bool:
+    """Whether a SQLAlchemy URL holds a password.
+
+    Raises
+    ------
+    UserError
+        If it can't be read.
+    """
+    try:
+        return sa.make_url(url).password is not None
+    except (sa.exc.ArgumentError, ValueError):
+        raise UserError("The database URL can't be read. Write it as postgresql://user@host/name.") from None
+
+
 def alembic_config(connection: sa.Connection) -> Config:
     """Alembic's settings for the migrations of this package over an open connection."""
     config = Config()

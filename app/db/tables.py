@@ -119,9 +119,17 @@ account = sa.Table(
     sa.Column("subject", sa.String(500), unique=True),
     sa.Column("active", sa.Boolean, nullable=False),
     sa.Column("created", UtcDateTime, nullable=False),
-    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("locked_until", UtcDateTime),
     sa.CheckConstraint("role in ('analyst', 'admin', 'auditor')", name="role"),
+)
+
+#: Refused sign-ins by a digest of the name that was tried, whether or not there is such an account.
+attempt = sa.Table(
+    "attempt",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("latest", UtcDateTime, nullable=False),
+    sa.Column("locked_until", UtcDateTime),
 )
 
 #: Only the hash of what the cookie holds is kept, so that a copy of the database signs nobody in.

@@ -109,16 +109,63 @@ class Guard:
                 # The server couldn't pass on what was allowed out: nobody listens any more.
                 log.info("%s: the connection broke off", type(error).__name__)
                 return
-            # The text of an exception may quote cells, so only its type and place are told.
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "?"
-            log.error("%s at %s while answering", type(error).__name__, where)
+            _log_place(error)
             known = isinstance(error, CelosiaError)
             await gate.refuse("known failure" if known else "unforeseen failure")
         else:
             await gate.finish()
+
+
+def _log_place(error: Exception) -> None:
+    """The text of an exception may quote cells, so only its type and place are told."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else "?"
+    log.error("%s at %s while answering", type(error).__name__, where)
+
+
+class Shield:
+    """Around the office's side: its own headers on every answer, and no detail of an unforeseen failure.
+
+    Parameters
+    ----------
+    app : ASGI application
+    headers : list of raw headers
+        Go on every response.
+    refusal : callable
+        Media type and body of the 500 for an address.
+    """
+
+    def __init__(
+        self, app: ASGIApp, headers: RawHeaders, refusal: Callable[[str], tuple[str, bytes]]
+    ) -> None:
+        self._app = app
+        self._headers = headers
+        self._refusal = refusal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message = {**message, "headers": [*message["headers"], *self._headers]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, pass_on)
+        except Exception as error:
+            if isinstance(error, LeakBlockedError):
+                raise
+            _log_place(error)
+            if begun:
+                raise LeakBlockedError("a response broke off") from None
+            media_type, body = self._refusal(scope["path"])
+            headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+            await send({"type": "http.response.start", "status": 500, "headers": [*headers, *self._headers]})
+            await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 class _Gate:
@@ -219,4 +266,4 @@ class _Gate:
             await self.refuse("a response without an end")
 
 
-__all__ = ["RELEASE", "REPLY", "SEAL", "Guard", "LeakBlockedError"]
+__all__ = ["RELEASE", "REPLY", "SEAL", "Guard", "LeakBlockedError", "Shield"]

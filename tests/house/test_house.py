@@ -174,7 +174,7 @@ def test_every_import_is_a_declared_dependency() -> None:
         for name in ("postgres", "atoti", "spark")
         for item in project["optional-dependencies"][name]
     }
-    known = {"markdown_it_py": "markdown_it"}
+    known = {"markdown_it_py": "markdown_it", "argon2_cffi": "argon2"}
     names = {known.get(name, name) for name in declared | optional}
     # What FastAPI, Jinja2 and Typer bring and hand on as their own interface.
     names |= {"starlette", "anyio", "markupsafe", "click"}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap.office import Office, make_office
+from app.bootstrap.office import make_office
 from app.db import open_store
+from app.office.office import Office
 from tests.databases import KINDS, database_url
 
 

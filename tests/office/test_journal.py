@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-from app.bootstrap.office import Office
 from app.cli.main import app
 from app.domain.people import Actor, Permission, Role
+from app.office.office import Office
 
 ANA = Actor("ana", Role.ADMIN, 1)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap.office import Office
 from app.domain.errors import OperatorError, UserError
 from app.domain.version import Files
+from app.office.office import Office
 from app.pipeline.define import load_publication
 from demo import create_starter
 

@@ -1,0 +1,56 @@
+"""Options of the workspace that admins change while it runs."""
+
+from __future__ import annotations
+
+import json
+
+from app.db.engine import has_password
+from app.db.workspace import WorkspaceStore
+from app.domain.errors import UserError
+from app.domain.people import Actor
+from app.office.journal import Journal
+
+_FOUR_EYES = "four-eyes"
+_SOURCES = "sources"
+
+
+class Settings:
+    """The options of one office. Made by `app.bootstrap`."""
+
+    def __init__(self, store: WorkspaceStore, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+
+    def four_eyes(self) -> bool:
+        """Whether a release must be approved by another admin than the one who prepared it."""
+        return self._store.setting(_FOUR_EYES) == "yes"
+
+    def set_four_eyes(self, actor: Actor, wanted: bool, origin: str = "") -> None:
+        """Turn the option on or off."""
+        before = self.four_eyes()
+        if before != wanted:
+            self._journal.record(
+                actor, "settings.four-eyes", "approval", {"on": before}, {"on": wanted}, origin
+            )
+            self._store.set_setting(_FOUR_EYES, "yes" if wanted else "no")
+
+    def sources(self) -> tuple[str, ...]:
+        """Databases, as SQLAlchemy URLs, that cubes may read their facts from."""
+        return tuple(json.loads(self._store.setting(_SOURCES) or "[]"))
+
+    def set_sources(self, actor: Actor, urls: tuple[str, ...], origin: str = "") -> None:
+        """Name the databases that cubes may read.
+
+        Raises
+        ------
+        UserError
+            If one isn't a URL, or holds a password.
+        """
+        if any(has_password(url) for url in urls):
+            remedy = "Keep it in the server's .pgpass or service file."
+            raise UserError(f"Leave the password out of the URL. {remedy}")
+        before = self.sources()
+        self._journal.record(
+            actor, "settings.sources", "sources", {"urls": list(before)}, {"urls": list(urls)}, origin
+        )
+        self._store.set_setting(_SOURCES, json.dumps(list(urls)))

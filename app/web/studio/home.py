@@ -1,0 +1,51 @@
+"""The first page of the studio: what is live, what is current, and where one's drafts are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from starlette.responses import Response
+
+from app.domain.people import Permission
+from app.web.studio.routes import Routes
+from app.web.studio.visit import Frame, Visit
+
+routes = Routes()
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+@dataclass(frozen=True, eq=False)
+class StudioHomePage:
+    template: ClassVar[str] = "studio/home.html"
+    frame: Frame
+    release: str
+    released: str
+    version: str
+    saved: str
+    drafts: int
+    places: tuple[tuple[str, str], ...]
+
+
+@routes.get("/studio", Permission.READ_OFFICE)
+def home(visit: Visit) -> Response:
+    """Where things stand."""
+    office = visit.office
+    live = office.store.status()["release"]
+    current = office.versions.current()
+    mine = office.versions.drafts(visit.actor.name)
+    return visit.page(
+        StudioHomePage(
+            visit.frame(visit.say(_("Studio"))),
+            live["id"] if live else "",
+            live["created"][:16].replace("T", " ") if live else "",
+            str(current.id) if current else "",
+            f"{current.author}: {current.message}" if current else "",
+            len(mine),
+            tuple((item.text, item.address) for item in visit.studio.navigation(visit)),
+        )
+    )

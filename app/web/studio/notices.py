@@ -1,0 +1,23 @@
+"""What a page says first after something was done; by a key, so that no address can put words on a page."""
+
+from __future__ import annotations
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+NOTICES = {
+    "saved": _("Saved."),
+    "added": _("Added."),
+    "removed": _("Removed."),
+    "signed-out": _("You have signed out."),
+    "password": _("The password was changed. Sign in with the new one."),
+    "unlocked": _("The account is unlocked."),
+    "published": _("Published: this is the current version now."),
+    "updated": _("The draft is up to date with the current version."),
+    "discarded": _("The draft was thrown away."),
+    "imported": _("Imported into the draft."),
+    "uploaded": _("Uploaded."),
+}
