@@ -18,6 +18,10 @@ from solver.instance import FloatArray
 from solver.lp import CutPool, LinearProgram
 from solver.presolve import Problem
 
+# Nodes times columns times rows that a run may have.
+_SIZE = 1e6
+_FEW_WEIGHTS = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Borrowed:
@@ -50,6 +54,7 @@ def borrow(
     lower: FloatArray,
     upper: FloatArray,
     below: float,
+    step: float,
     *,
     nodes: int,
     seconds: float | None,
@@ -66,17 +71,20 @@ def borrow(
         Columns fixed so far have equal bounds.
     below
         Only patterns that cost at most this matter.
+    step
+        All costs are multiples of this (0: not known).
     nodes, seconds
         Limits of the run.
     pool
-        Run without presolve and take over HiGHS's root cuts.
+        Take over HiGHS's root cuts.
     """
     open_ = np.flatnonzero(lower < upper)
     fixed = np.where(lower >= upper, lower, 0.0)
     base = float(problem.weight @ fixed)
     rows, rhs = _rows(problem, cuts, open_, fixed, below - base)
+    favour = _favour(problem, open_, below - base, step)
     program = LinearProgram(
-        problem.weight[open_],
+        problem.weight[open_] + favour,
         np.zeros(len(open_)),
         np.ones(len(open_)),
         rows.indptr,
@@ -85,12 +93,12 @@ def borrow(
         rhs,
         np.full(len(rhs), np.inf),
         integral=np.ones(len(open_), dtype=np.bool_),
-        presolve=not pool,
         seed=seed,
     )
     if pool:
         program.keep_cuts()
-    result = program.solve(nodes=nodes, seconds=seconds, gap=0.0)
+    most = max(int(_SIZE / (len(open_) * len(rhs) + 1)), 1)
+    result = program.solve(nodes=min(nodes, most), seconds=seconds, gap=0.0)
     if result.status == "infeasible":
         return Borrowed([], np.inf, None, True, program.work)
     point = None
@@ -101,10 +109,23 @@ def borrow(
     new: list[Cut] = []
     if found is not None and found.incumbent >= below - base - 1e-6 * max(1.0, below):
         new = _pool_cuts(found, open_)
-    bound = result.bound + base
+    bound = result.bound + base - (step / 2 if favour.any() else 0.0)
     return Borrowed(
         new, bound if np.isfinite(bound) else -np.inf, point, result.status == "optimal", program.work
     )
+
+
+def _favour(problem: Problem, open_: np.ndarray, budget: float, step: float) -> FloatArray:
+    """Of patterns that cost the same, prefer those of cells with room, which protect more: an
+    addition to the weights that comes to less than half a step for any pattern within the budget."""
+    weight = problem.weight[open_]
+    used = weight > 0
+    if not step or not used.any() or len(np.unique(weight)) > _FEW_WEIGHTS:
+        return np.zeros(len(open_))
+    room = np.minimum(problem.lo, problem.hi)[open_]
+    rank = np.argsort(np.argsort(-room, kind="stable"), kind="stable") / len(open_)
+    most = max(budget / float(weight[used].min()), 1.0)
+    return np.where(used, 0.4 * step / most * rank, 0.0)
 
 
 def _rows(

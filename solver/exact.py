@@ -28,11 +28,13 @@ _INTEGRAL = 1e-6
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
 _STALL = 12
+_COARSE = 0.02
+_ROOM = 0.02
 _HOPE = 0.12
 _PART = 0.15
 _ATTEMPTS = 40
 _EASY_NODES = 300
-_EASY_WORK = 1000.0
+_EASY_WORK = 500.0
 
 
 @dataclass(order=True)
@@ -50,7 +52,9 @@ class Search:
     Attributes
     ----------
     incumbent : bool[n]
-        Best pattern so far, safe.
+        Best pattern so far; everything until one is found.
+    safe
+        Is the incumbent known to be safe?
     cost, bound
         Its weight, and what no pattern can go below.
     nodes, cuts
@@ -61,11 +65,14 @@ class Search:
         self,
         problem: Problem,
         clock: Clock,
-        incumbent: BoolArray,
+        incumbent: BoolArray | None,
         report: Callable[[str, float, float], None],
     ) -> None:
         self._problem, self._clock, self._report = problem, clock, report
-        self.incumbent, self.cost = incumbent, problem.cost(incumbent)
+        # The cheapest pattern costs no more than hiding everything, if any pattern is safe at all.
+        self.safe = incumbent is not None
+        self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
+        self.cost = problem.cost(self.incumbent)
         self.bound, self.nodes = 0.0, 0
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
@@ -83,7 +90,7 @@ class Search:
     @property
     def closed(self) -> bool:
         """Is the incumbent proven optimal?"""
-        return self.bound >= self.cost - self._tolerance
+        return self.safe and self.bound >= self.cost - self._tolerance
 
     @property
     def _tolerance(self) -> float:
@@ -119,8 +126,15 @@ class Search:
         """
         if not self._cut_root():
             return
+        before = self.bound
+        if not self._converge():
+            return
+        gained = self.bound - before
         self._round(self._point(self._solve()))
-        if self._borrow() and not self._converge():
+        if not self.safe or not self._cut_root():
+            return
+        worth = gained > 0.15 * (self.cost - before)
+        if worth and self._borrow() and not self._converge():
             return
         if not self.closed and not self._clock.out:
             self._branch()
@@ -160,6 +174,8 @@ class Search:
 
     def _stalled(self, history: list[float]) -> bool:
         gained = history[-1] - history[-1 - _STALL]
+        if not self.safe:
+            return gained < _COARSE * history[-1]
         return gained < 0.004 * max(self.cost - history[-1], self._tolerance)
 
     def _borrow(self) -> bool:
@@ -178,43 +194,75 @@ class Search:
 
     def _converge(self) -> bool:
         """Cut and branch while HiGHS solves the known inequalities easily; False if that closed the
-        gap."""
+        gap.
+
+        A pattern little dearer than the bound is supposed, which leaves few columns open. If there is
+        none, that is a bound, and more is supposed.
+        """
+        room = 0.0
         for _ in range(_ATTEMPTS):
-            if self.closed or self._clock.out:
+            if self.closed or self._clock.out or self._root is None:
                 return False
             before = self.bound
-            added, exact, work = self._ask_highs(nodes=_EASY_NODES, pool=False)
+            room = max(room, _ROOM * before, self.step)
+            supposed = before + room if before + room < self.cost - self.step else np.inf
+            added, exact, work = self._ask_highs(nodes=_EASY_NODES, pool=False, supposed=supposed)
+            if added:
+                self._refresh()
+            elif np.isfinite(supposed) and exact and work < _EASY_WORK:
+                room *= 3
+                continue
             slow = work > _EASY_WORK and self.bound - before < 0.3 * (self.cost - before)
             if not exact or not added or slow:
                 break
         return not self.closed
 
-    def _ask_highs(self, nodes: int, pool: bool) -> tuple[int, bool, float]:
-        """One run of HiGHS on the known inequalities: cuts added, solved to the end, effort."""
+    def _refresh(self) -> None:
+        """Solve the relaxation again for its reduced costs."""
+        result = self._solve()
+        if result.status == "infeasible":
+            self._prove(self.cost)
+        else:
+            self._root = result
+            self._prove(result.objective)
+            self._fix_root()
+
+    def _ask_highs(self, nodes: int, pool: bool, supposed: float = np.inf) -> tuple[int, bool, float]:
+        """One run of HiGHS on the known inequalities: cuts added, solved to the end, effort.
+
+        `supposed` is a cost that some safe pattern may have; the run is about those up to it.
+        """
+        lower, upper = self._lower, self._upper
+        below = self.cost - self.step
+        if supposed < below and self._root is not None:
+            below = supposed
+            zero, one = fixable(self._root, lower < upper, supposed - self._root.objective + self._tolerance)
+            lower, upper = lower.copy(), upper.copy()
+            upper[zero], lower[one] = 0.0, 1.0
         borrowed = borrow(
             self._problem,
             self._master.cuts,
-            self._lower,
-            self._upper,
-            self.cost - self.step,
+            lower,
+            upper,
+            below,
+            self.step,
             nodes=nodes,
             seconds=self._clock.seconds_left,
             pool=pool,
         )
         self._clock.charge(borrowed.work * 1e3)
-        self._prove(borrowed.bound)
-        if self.closed:
-            return 0, True, borrowed.work
+        bound = min(borrowed.bound, supposed)
         cuts = list(borrowed.cuts)
         if borrowed.point is not None:
             unsafe = self._cuts_at_pattern(borrowed.point)
             if unsafe:
                 cuts += unsafe + self._separate(self._between(borrowed.point), least=0.01)
-                self._repair(borrowed.point)
-        added = self._master.add(cuts)
-        if borrowed.exact:
-            # A safe point that is proven cheapest closes the gap by its cost.
-            self._prove(borrowed.bound)
+                if bound <= self.bound:
+                    # Many patterns cost the same: look for a safe one among them.
+                    self._repair(borrowed.point)
+        # A safe point that is proven cheapest closes the gap by its cost.
+        self._prove(bound)
+        added = 0 if self.closed else self._master.add(cuts)
         return added, borrowed.exact, borrowed.work
 
     def _between(self, x: FloatArray) -> FloatArray:
@@ -410,19 +458,24 @@ class Search:
         """Patterns near the point: cheap where the relaxation hides; and the incumbent with all that
         the relaxation hides in part, cleaned."""
         problem, allowed = self._problem, self._upper > 0
-        starts = [
-            (problem.forced, problem.weight * (1 - x)),
-            (self.incumbent | (x > _PART), problem.weight),
-        ]
-        for hidden, price in starts:
-            found = make_safe(problem, hidden, price, allowed, self._clock)
-            if found is not None:
-                self._accept(found)
+        support = allowed & (x > _INTEGRAL)
+        price = problem.weight * (1 - x)
+        found = make_safe(problem, problem.forced, price, support, self._clock)
+        if found is None:
+            found = make_safe(problem, problem.forced, price, allowed, self._clock)
+        if found is not None:
+            self._accept(found)
+        if not self.safe or self._clock.out:
+            return
+        hidden = self.incumbent | (x > _PART)
+        found = make_safe(problem, hidden, problem.weight, hidden | support, self._clock)
+        if found is not None:
+            self._accept(found)
 
     def _accept(self, hidden: BoolArray) -> None:
         cost = self._problem.cost(hidden)
-        if cost < self.cost - self._tolerance:
-            self.incumbent, self.cost = hidden, cost
+        if not self.safe or cost < self.cost - self._tolerance:
+            self.incumbent, self.cost, self.safe = hidden, cost, True
             self._fix_root()
             self._report("incumbent", self.bound, self.cost)
 

@@ -140,7 +140,8 @@ class _Run:
         part = self._clock.part(0.2)
         problems = tuple(without_safe_targets(problem, part) for problem in reduction.problems)
         self._keep_time_for_audit(time.perf_counter() - began)
-        firsts = [self._first(problem, start) for problem in problems]
+        late = self._method == "exact" and start is None
+        firsts = [None if late else self._first(problem, start) for problem in problems]
         if self._time_limit is None and self._work_limit is not None:
             # However long the first patterns took, part of the work is kept for a bound.
             left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
@@ -162,6 +163,9 @@ class _Run:
             except KeyboardInterrupt:
                 self._interrupted = True
                 break
+        for search in searches:
+            if not search.safe:
+                search.accept(self._first(search.problem, start))
         return searches
 
     def _search_and_improve(self, search: Search) -> None:
