@@ -20,7 +20,7 @@ from app.pipeline.define import draft_publication, load_publication
 from app.pipeline.explore import Answer, cube_asked, explore
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, run
+from app.pipeline.run import STEP_NAMES, Outcome, released_id, run
 from app.pipeline.run import export_problems as write_problems
 from app.redteam.attack import Promises
 from app.redteam.report import Promise
@@ -149,13 +149,22 @@ def import_mondrian(schema: Path, out: Path, url: str) -> tuple[tuple[Path, ...]
 def read_status(folder: Path) -> dict[str, Any]:
     """The live release and the figures of the last run."""
     with publication_store(folder) as store:
-        return store.status()
+        return store.of_last_run().status()
 
 
 def export_problems(folder: Path, out: Path) -> tuple[Path, ...]:
     """Write the problems of the last run into ``out``."""
     with publication_store(folder) as store:
-        return write_problems(store, out)
+        return write_problems(store.of_last_run(), out)
+
+
+def _of_release(store: Store) -> Store:
+    """The scope that the live release came from; the last run's before there is one."""
+    live = store.live_release_id()
+    for scope, result in store.scopes().items():
+        if result is not None and released_id(result) == live:
+            return store.scoped(scope)
+    return store.of_last_run()
 
 
 def promises(folder: Path) -> Promises:
@@ -166,5 +175,5 @@ def promises(folder: Path) -> Promises:
                 (item.measure, *item.members): Promise(item.lower, item.upper, item.width)
                 for item in promised
             }
-            for cube, promised in read_promises(store).items()
+            for cube, promised in read_promises(_of_release(store)).items()
         }

@@ -14,7 +14,7 @@ import httpx
 import typer
 
 from app import bootstrap
-from app.cli import answers, office, serving, tell
+from app.cli import answers, jobs, office, serving, tell
 from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
@@ -33,6 +33,7 @@ app = typer.Typer(
 
 
 office.register(app)
+jobs.register(app)
 
 
 def _print_version(asked: bool) -> None:

@@ -11,6 +11,10 @@ import sqlalchemy as sa
 from app.domain.errors import OperatorError
 
 
+class StorageError(OperatorError):
+    """The database went away or refused: what was to be written isn't, and can be tried again."""
+
+
 class Database:
     """Transactions over an engine; the stores of `app.db` take theirs from here."""
 
@@ -57,7 +61,7 @@ class Database:
             raise _operator_error("write", error) from error
 
 
-def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> OperatorError:
+def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> StorageError:
     """The database's own words only: statement and parameters may hold cell values."""
     cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
-    return OperatorError(f"The database couldn't be {'read' if verb == 'read' else 'written'}: {cause}.")
+    return StorageError(f"The database couldn't be {'read' if verb == 'read' else 'written'}: {cause}.")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 
-from app.domain.errors import OperatorError, UserError
+from app.domain.errors import InternalError, OperatorError, UserError
 
 BUSY_SECONDS = 30
+MIGRATIONS = Path(__file__).with_name("migrations")
+MIGRATION_KEY = 0x43454C4F4D4947
 
 
 def connect(url: str) -> sa.Engine:
@@ -82,7 +89,7 @@ def has_password(url: str) -> bool:
 def alembic_config(connection: sa.Connection) -> Config:
     """Alembic's settings for the migrations of this package over an open connection."""
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     return config
 
@@ -90,15 +97,20 @@ def alembic_config(connection: sa.Connection) -> Config:
 def migrate(engine: sa.Engine, revision: str = "head") -> None:
     """Bring the tables to a revision, up or down (``base`` drops them).
 
+    Processes that start together wait for the one that migrates. Whole or not at all: a migration that is
+    interrupted has not happened.
+
     Raises
     ------
     OperatorError
         If the database can't be reached or written, or is of a newer version than this program.
     """
     try:
-        with engine.begin() as connection:
+        if revision == "head" and current_revision(engine) == head_revision():
+            return
+        with _migrating(engine) as connection:
             config = alembic_config(connection)
-            if revision == "base":
+            if revision == "base" or _is_below(revision, MigrationContext.configure(connection)):
                 command.downgrade(config, revision)
             else:
                 command.upgrade(config, revision)
@@ -112,3 +124,52 @@ def migrate(engine: sa.Engine, revision: str = "head") -> None:
         raise OperatorError(
             f"The database is of another version of Celosia ({error}). Use the newer program."
         ) from error
+
+
+@cache
+def head_revision() -> str:
+    """The revision that this program works with."""
+    found = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    if found is None:
+        raise InternalError("there are no migrations")
+    return found
+
+
+def current_revision(engine: sa.Engine) -> str | None:
+    """The revision of a database, None for an empty one."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def _is_below(revision: str, context: MigrationContext) -> bool:
+    """Whether a revision comes before the one that the database has."""
+    current = context.get_current_revision()
+    if current is None or revision in ("head", current):
+        return False
+    script = ScriptDirectory(str(MIGRATIONS))
+    return any(item.revision == revision for item in script.iterate_revisions(current, "base"))
+
+
+@contextmanager
+def _migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A connection in a transaction that nobody else migrates beside."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            # A table is changed by copying it and dropping the old one, which would take with it the rows
+            # that refer to it. The setting can't be changed within a transaction.
+            raw = connection.connection.driver_connection
+            assert raw is not None
+            raw.execute("PRAGMA foreign_keys=OFF")
+            connection = connection.execution_options(celosia_writes=True)
+            try:
+                with connection.begin():
+                    yield connection
+                    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+                    if broken:
+                        raise InternalError(f"a migration broke {len(broken)} references")
+            finally:
+                raw.execute("PRAGMA foreign_keys=ON")
+        else:
+            with connection.begin():
+                connection.execute(sa.text("select pg_advisory_xact_lock(:key)"), {"key": MIGRATION_KEY})
+                yield connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,15 +16,18 @@ import numpy as np
 import sqlalchemy as sa
 
 from app.db import tables as t
+from app.db.clock import database_now
 from app.db.codec import Codec, digest_of
 from app.db.database import Database
 from app.db.engine import connect, migrate
+from app.db.jobs import JobTable
 from app.domain import catalogue as catalogue_types
 from app.domain import cube, masked, places, publication
 from app.domain.catalogue import Catalogue
 from app.domain.crawled import Address
 from app.domain.errors import InternalError, OperatorError, UserError
 from app.domain.history import ReleaseMark
+from app.domain.job import Job
 from app.domain.masked import Layout
 from app.domain.progress import StepProgress
 from app.domain.release import Release
@@ -69,18 +72,6 @@ class StepResult:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run of the pipeline, under way or over; ``state`` is running, done, failed or lost (killed)."""
-
-    id: int
-    state: str
-    started: datetime
-    finished: datetime | None
-    progress: StepProgress
-    error: str | None
-
-
 class DamagedResultError(OperatorError):
     """What is stored of a step isn't what was written; the step can be run again."""
 
@@ -98,18 +89,44 @@ def open_store(url: str) -> Store:
     return Store(Database(engine))
 
 
-class Store:
-    """Releases, results of steps and jobs over one database. Made by `open_store`."""
+#: Called first in every writing transaction; raises when the writer's right to write has passed on.
+Fence = Callable[[sa.Connection], None]
 
-    def __init__(self, database: Database) -> None:
+
+class Store:
+    """Releases, results of steps and runs over one database. Made by `open_store`.
+
+    Results of steps belong to a scope, one line of work: commands work in the scope ``""``, each job of the
+    queue in that of its version, so that jobs at the same time don't overwrite one another's results.
+    """
+
+    def __init__(self, database: Database, scope: str = "", fence: Fence | None = None) -> None:
         self.database = database
         self._engine = database.engine
         self._reading = database.reading
-        self._writing = database.writing
+        self.scope = scope
+        self._fence = fence
         self._cells: tuple[str, tuple[str, ...], np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None
 
     def close(self) -> None:
         self.database.close()
+
+    def scoped(self, scope: str, fence: Fence | None = None) -> Store:
+        """The same database in another scope; ``fence`` stands before everything that it writes."""
+        return Store(self.database, scope, fence)
+
+    def of_last_run(self) -> Store:
+        """The scope in which a step was finished last; this one before there is any."""
+        with self._reading() as connection:
+            scope = connection.scalar(sa.select(t.step.c.scope).order_by(t.step.c.created.desc()).limit(1))
+        return self if scope is None or scope == self.scope else self.scoped(scope)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self.database.writing() as connection:
+            if self._fence is not None:
+                self._fence(connection)
+            yield connection
 
     # ------------------------------------------------------------------ read side: releases
 
@@ -238,7 +255,7 @@ class Store:
                 connection.execute(sa.insert(t.release_cell), cells)
             if bodies:
                 connection.execute(sa.insert(t.release_layout), bodies)
-            _put_step(connection, result)
+            self._put_step(connection, result)
 
     def withdraw(self) -> None:
         """Take the live release down: from then on nothing is shown."""
@@ -258,7 +275,7 @@ class Store:
             If what is stored isn't what was written.
         """
         with self._reading() as connection:
-            row = connection.execute(sa.select(t.step).where(t.step.c.name == name)).one_or_none()
+            row = connection.execute(sa.select(t.step).where(self._mine, t.step.c.name == name)).one_or_none()
         if row is None:
             return None
         if digest_of(row.body) != row.digest:
@@ -268,15 +285,49 @@ class Store:
     def put_step(self, result: StepResult) -> None:
         """Keep a step's result in place of its last one, and forget those of the steps after it."""
         with self._writing() as connection:
-            _put_step(connection, result)
+            self._put_step(connection, result)
 
     def forget_steps(self, names: Sequence[str]) -> None:
         """Forget the results of these steps."""
         with self._writing() as connection:
-            connection.execute(sa.delete(t.step).where(t.step.c.name.in_(list(names))))
+            connection.execute(sa.delete(t.step).where(self._mine, t.step.c.name.in_(list(names))))
+
+    def scopes(self) -> Mapping[str, StepResult | None]:
+        """All scopes, that of the last finished step first, each with its result of ``release`` if any."""
+        last = sa.func.max(t.step.c.created)
+        with self._reading() as connection:
+            names = sa.select(t.step.c.scope).group_by(t.step.c.scope).order_by(last.desc())
+            found = connection.scalars(names).all()
+        return {name: self.scoped(name).step("release") for name in found}
+
+    def forget_scope(self, scope: str) -> None:
+        """Forget all results of a scope."""
+        with self._writing() as connection:
+            connection.execute(sa.delete(t.step).where(t.step.c.scope == scope))
+
+    @property
+    def _mine(self) -> sa.ColumnElement[bool]:
+        return t.step.c.scope == self.scope
+
+    def _put_step(self, connection: sa.Connection, result: StepResult) -> None:
+        order = STEP_ORDER.index(result.name)
+        connection.execute(sa.delete(t.step).where(self._mine, t.step.c.position >= order))
+        connection.execute(
+            sa.insert(t.step).values(
+                scope=self.scope,
+                name=result.name,
+                position=order,
+                input_digest=result.input_digest,
+                digest=result.digest,
+                body=result.body,
+                summary=dict(result.summary),
+                seconds=result.seconds,
+                created=datetime.now(UTC),
+            )
+        )
 
     def status(self) -> dict[str, Any]:
-        """Figures of the live release and of the last run, as `celosia status --json` prints them."""
+        """Figures of the live release and of this scope's run, as `celosia status --json` prints them."""
         with self._reading() as connection:
             live = connection.execute(
                 sa.select(t.release.c.id, t.release.c.state, t.release.c.created).where(
@@ -284,7 +335,9 @@ class Store:
                 )
             ).one_or_none()
             steps = connection.execute(
-                sa.select(t.step.c.name, t.step.c.summary, t.step.c.seconds).order_by(t.step.c.position)
+                sa.select(t.step.c.name, t.step.c.summary, t.step.c.seconds)
+                .where(self._mine)
+                .order_by(t.step.c.position)
             ).all()
         status: dict[str, Any] = {
             "release": None
@@ -334,7 +387,9 @@ class Store:
     def start_job(self) -> int:
         """Note that a run begins; returns its number."""
         with self._writing() as connection:
-            result = connection.execute(sa.insert(t.job).values(state="running", started=datetime.now(UTC)))
+            result = connection.execute(
+                sa.insert(t.job).values(state="running", submitted=database_now(), started=database_now())
+            )
         return int(result.inserted_primary_key[0])  # type: ignore[index]
 
     def report(self, job_id: int, progress: StepProgress) -> None:
@@ -359,36 +414,20 @@ class Store:
             connection.execute(
                 sa.update(t.job)
                 .where(t.job.c.id == job_id)
-                .values(state="failed" if error else "done", finished=datetime.now(UTC), error=error)
+                .values(state="failed" if error else "done", finished=database_now(), error=error)
             )
 
     def jobs(self, limit: int = 20) -> tuple[Job, ...]:
-        """The last jobs, newest first."""
-        with self._reading() as connection:
-            rows = connection.execute(sa.select(t.job).order_by(t.job.c.id.desc()).limit(limit)).all()
-        nan = float("nan")
-        return tuple(
-            Job(
-                row.id,
-                row.state,
-                row.started,
-                row.finished,
-                StepProgress(
-                    row.step,
-                    row.done,
-                    row.total,
-                    row.message,
-                    nan if row.lower is None else row.lower,
-                    nan if row.upper is None else row.upper,
-                ),
-                row.error,
-            )
-            for row in rows
-        )
+        """The last jobs and runs, newest first."""
+        return JobTable(self.database).jobs(limit)
 
     def _mark_lost_jobs(self) -> None:
         with self._writing() as connection:
-            connection.execute(sa.update(t.job).where(t.job.c.state == "running").values(state="lost"))
+            connection.execute(
+                sa.update(t.job)
+                .where(t.job.c.state == "running", t.job.c.token.is_(None))
+                .values(state="lost", finished=database_now())
+            )
 
 
 #: What `Store.status` always has, None until a run has found it out.
@@ -415,23 +454,6 @@ def _opened(path: Path) -> IO[str]:
         return path.open("a")
     except OSError as error:
         raise OperatorError(f"File {path} can't be written: {error.strerror}.") from error
-
-
-def _put_step(connection: sa.Connection, result: StepResult) -> None:
-    order = STEP_ORDER.index(result.name)
-    connection.execute(sa.delete(t.step).where(t.step.c.position >= order))
-    connection.execute(
-        sa.insert(t.step).values(
-            name=result.name,
-            position=order,
-            input_digest=result.input_digest,
-            digest=result.digest,
-            body=result.body,
-            summary=dict(result.summary),
-            seconds=result.seconds,
-            created=datetime.now(UTC),
-        )
-    )
 
 
 #: The pipeline's steps in order; a new result of one makes those after it worthless.

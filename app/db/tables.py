@@ -80,6 +80,7 @@ release_layout = sa.Table(
 step = sa.Table(
     "step",
     metadata,
+    sa.Column("scope", sa.String(80), primary_key=True, server_default=""),
     sa.Column("name", sa.String(32), primary_key=True),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("input_digest", sa.String(64), nullable=False),
@@ -90,21 +91,58 @@ step = sa.Table(
     sa.Column("created", UtcDateTime, nullable=False),
 )
 
+#: A job of the queue has a token while a worker holds it; a run of the command line never has one.
 job = sa.Table(
     "job",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("started", UtcDateTime, nullable=False),
+    sa.Column("version", sa.Integer),
+    sa.Column("scope", sa.String(80), nullable=False, server_default=""),
+    sa.Column("options", sa.JSON, nullable=False, server_default="{}"),
+    sa.Column("author", sa.String(200), nullable=False, server_default=""),
+    sa.Column("submitted", UtcDateTime, nullable=False),
+    sa.Column("started", UtcDateTime),
     sa.Column("finished", UtcDateTime),
+    sa.Column("worker", sa.String(200), nullable=False, server_default=""),
+    sa.Column("token", sa.String(32)),
+    sa.Column("lease", UtcDateTime),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("cancel", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("step", sa.String(32), nullable=False, server_default=""),
     sa.Column("done", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("total", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("message", sa.Text, nullable=False, server_default=""),
     sa.Column("lower", sa.Double),
     sa.Column("upper", sa.Double),
+    sa.Column("figures", sa.JSON),
     sa.Column("error", sa.Text),
-    sa.CheckConstraint("state in ('running', 'done', 'failed', 'lost')", name="state"),
+    sa.CheckConstraint("state in ('queued', 'running', 'done', 'failed', 'cancelled', 'lost')", name="state"),
+)
+#: Two jobs never work in one scope at the same time: the database itself refuses it.
+sa.Index(
+    "uq_job_running_scope",
+    job.c.scope,
+    unique=True,
+    sqlite_where=job.c.state == "running",
+    postgresql_where=job.c.state == "running",
+)
+sa.Index("ix_job_state", job.c.state)
+
+job_event = sa.Table(
+    "job_event",
+    metadata,
+    sa.Column("job_id", sa.ForeignKey("job.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("step", sa.String(32), nullable=False, server_default=""),
+    sa.Column("done", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("total", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("message", sa.Text, nullable=False, server_default=""),
+    sa.Column("lower", sa.Double),
+    sa.Column("upper", sa.Double),
+    sa.CheckConstraint("kind in ('state', 'progress', 'log')", name="kind"),
 )
 
 # ---------------------------------------------------------------------- the office

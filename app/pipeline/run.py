@@ -256,18 +256,30 @@ def run(
     """
     with store.exclusive():
         job = store.start_job()
-        context = Context(publication, store, open_cube, _reporter(store, job, progress))
         try:
-            outcome = _run_steps(context, steps)
+            outcome = run_steps(publication, store, open_cube, steps, _reporter(store, job, progress))
         except BaseException as error:
             text = str(error) if isinstance(error, CelosiaError) else type(error).__name__
             with suppress_errors(OperatorError):
                 store.finish_job(job, text)
             raise
-        finally:
-            context.close()
         store.finish_job(job)
         return outcome
+
+
+def run_steps(
+    publication: Publication,
+    store: Store,
+    open_cube: OpenCube,
+    steps: Sequence[str],
+    progress: ProgressCallback,
+) -> Outcome:
+    """As `run`, for a caller that holds the right to run in the store's scope and keeps the record itself."""
+    context = Context(publication, store, open_cube, progress)
+    try:
+        return _run_steps(context, steps)
+    finally:
+        context.close()
 
 
 def _run_steps(context: Context, wanted: Sequence[str]) -> Outcome:
@@ -321,9 +333,14 @@ def _sound(store: Store, name: str) -> StepResult | None:
         return None
 
 
+def released_id(result: StepResult) -> str:
+    """Id of the release that a result of the last step tells of."""
+    return str(RESULTS.decode(result.body))
+
+
 def _still_holds(store: Store, stored: StepResult) -> bool:
     """A release that is no longer live must be made again."""
-    return stored.name != "release" or RESULTS.decode(stored.body) == store.live_release_id()
+    return stored.name != "release" or released_id(stored) == store.live_release_id()
 
 
 def _check_unchanged(context: Context) -> None:

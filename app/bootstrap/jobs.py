@@ -1,0 +1,101 @@
+"""Wires the queue of jobs and its workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.bootstrap import DATABASE_VARIABLE, publication_store, store_url
+from app.cube.duckdb import open_cube
+from app.db.jobs import JobTable
+from app.db.store import Store, open_store
+from app.db.workspace import WorkspaceStore
+from app.domain.errors import UserError
+from app.domain.job import Job, Lease
+from app.office.folders import WorkFolders
+from app.office.jobs import Jobs
+from app.office.process import Errand, launcher
+from app.office.versions import Versions
+from app.office.work import Ending, Report, perform
+from app.office.worker import Pace, Worker
+
+#: What a worker starts for each job.
+COMMAND = (sys.executable, "-m", "app.cli.perform")
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The queue of a publication's database."""
+
+    url: str
+    folder: Path | None
+    store: Store
+    table: JobTable
+    jobs: Jobs
+
+    def worker(self, capacity: int = 1, pace: Pace | None = None) -> Worker:
+        """A worker of its own; it works once its ``run`` is called."""
+        launch = launcher(self.url, self.folder, COMMAND)
+        has_folder = self.folder is not None
+        return Worker(self.table, launch, WorkFolders(), capacity, pace, has_folder=has_folder)
+
+
+def make_queue(store: Store, url: str, folder: Path | None) -> Queue:
+    """The queue over a store that is open already."""
+    table = JobTable(store.database)
+    return Queue(url, folder, store, table, Jobs(table, store))
+
+
+@contextmanager
+def open_queue(folder: Path | None) -> Iterator[Queue]:
+    """The queue of a publication folder, or of the environment's database alone.
+
+    Raises
+    ------
+    UserError
+        Neither is given, or the folder is no publication.
+    OperatorError
+        The storage can't be reached or written.
+    """
+    if folder is not None:
+        with publication_store(folder) as store:
+            yield make_queue(store, store_url(folder), folder)
+        return
+    url = os.environ.get(DATABASE_VARIABLE)
+    if not url:
+        raise UserError(f"Name the publication's folder, or its database in {DATABASE_VARIABLE}.")
+    store = open_store(url)
+    try:
+        yield make_queue(store, url, None)
+    finally:
+        store.close()
+
+
+def perform_errand(errand: Errand) -> Report:
+    """Do a job in this process, which a worker started for it."""
+    store = open_store(errand.url)
+    try:
+        table = JobTable(store.database)
+        job = table.job(errand.job)
+        if job is None:
+            return Report(Ending.LOST)
+        publication = None if errand.publication is None else Path(errand.publication)
+        folder = Path(errand.folder)
+        # Uploads are kept as long as the folder of the publication, or as this worker, is there.
+        cache = folder.parent / "uploads" if publication is None else publication / ".celosia" / "uploads"
+        versions = Versions(WorkspaceStore(store.database), cache)
+
+        def materialise(job: Job, into: Path) -> Path:
+            if job.version is not None:
+                return versions.materialise(versions.version(job.version), into / "publication")
+            if publication is None:
+                raise UserError(f"Job {job.id} is on the files of a folder, which this worker doesn't have.")
+            return publication
+
+        return perform(Lease(job, errand.token), table, store, materialise, open_cube, folder)
+    finally:
+        store.close()
