@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import BoundedSemaphore
 
@@ -22,7 +22,7 @@ from app.cube.looking import AsShown, Candidates
 from app.cube.names import Names
 from app.cube.port import Shown
 from app.cube.source import CellSource
-from app.cube.subselect import INSIDE, check_inside, restrict
+from app.cube.subselect import INSIDE, restrict, visual_totals
 from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import Axis, AxisMember, CalculatedMember
 from app.domain.cube import Cube, IntArray
@@ -199,7 +199,9 @@ class Answerer:
                 task.calculations.finish()
             except UserError as error:
                 refusals.extend(error.mistakes)
-            found = explain(task.ev, task.calculations.added, coords, base, self._source)
+            task.ev.make_total = None
+            added = [p for p in task.calculations.added if task.ev.definitions[p].stands_for is None]
+            found = explain(task.ev, added, coords, base, self._source)
             told = {mistake for explanation in found for mistake in explanation.refusal}
             rest = tuple(mistake for mistake in refusals if mistake not in told)
             return (*found, Explanation("the query", (), rest)) if rest else found
@@ -219,12 +221,17 @@ class Answerer:
                 ev.sets[definition.name.parts[0].text.lower()] = (definition.formula, source)
         base = self._base(source)
         ev.base = base
+        ev.make_total = calculations.add_total
         return _Task(query, ev, calculations, base)
 
     def _place(self, task: _Task) -> None:
         """Work out the slicer and the axes."""
         query, ev, base, source = task.query, task.ev, task.base, task.query.source
         parts = restrict(ev, query.cube, base)
+        visual_totals(ev, parts, base, query.cube.at)
+        if parts and self._source.knows_formulas:
+            # Of a part of the cube, formulas are others.
+            task.calculations.finish()
         slicer = self._slicer(query, ev, task.calculations, base)
         ev.base = self._at(base, slicer)
         sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
@@ -247,6 +254,7 @@ class Answerer:
             task.calculations.finish()
         self._place(task)
         ev, sets, source = task.ev, task.sets, query.source
+        ev.make_total = None
         calculated = task.calculations.finish()
         coords = self._coordinates(sets, ev.base or task.base, query.axes, source)
         solved = solve(ev, coords, self._source)
@@ -254,7 +262,6 @@ class Answerer:
             # Solving the cells has noted those of their ranks.
             solved = solve(ev, np.concatenate([coords, noted]), self._source)
             self._check_read(solved, solved.requested[len(coords) :], source)
-        check_inside(ev, solved.coords, source, query.cube.at)
         kept = self._keep(query.axes, sets, solved.filled[solved.requested[: len(coords)]])
         shape = [len(part) for part in sets][::-1]
         index = np.arange(len(coords), dtype=np.int64).reshape(shape)
@@ -320,13 +327,26 @@ class Answerer:
         parts = [np.unique(members.rows[:, place]) for place in range(len(members.columns))]
         distinct = len(np.unique(members.rows, axis=0))
         if distinct != int(np.prod([len(part) for part in parts])):
-            cause = "The slicer's set isn't every combination of its members."
-            raise ev.error(base, query.slicer.at, cause, "Write it as a CrossJoin.")
+            return self._tuples_together(ev, members, calculations, query.source)
         numbers = [
             self._together(ev, column, part, calculations, query.source)
             for column, part in zip(members.columns, parts, strict=True)
         ]
         return TupleValue(members.columns, tuple(numbers))
+
+    def _tuples_together(
+        self, ev: Evaluator, members: SetValue, calculations: Calculations, source: Source
+    ) -> TupleValue:
+        """Any tuples as one member of their first hierarchy; the other hierarchies are the slicer's too."""
+        rows = sorted(set(map(tuple, members.rows.tolist())))
+        names = [
+            f"({', '.join(self._unique_name(ev, c, n) for c, n in zip(members.columns, row, strict=True))})"
+            for row in rows
+        ]
+        first, *others = members.columns
+        number = calculations.add_group(first, names, source).numbers[0]
+        rest = tuple(self._names.columns[column].hierarchy.default_member for column in others)
+        return TupleValue(members.columns, (number, *rest))
 
     def _off_axes(
         self,
@@ -424,7 +444,10 @@ class Answerer:
     def _show(self, ev: Evaluator, column: int, number: int) -> AxisMember:
         tree = self._names.columns[column].hierarchy
         if number >= tree.size:
-            member: CalculatedMember = ev.definitions[column, number].member
+            definition = ev.definitions[column, number]
+            member: CalculatedMember = definition.member
+            if definition.stands_for is not None:
+                return replace(self._show(ev, column, definition.stands_for), captions=member.captions)
             name = self._unique_name(ev, column, number)
             return AxisMember(tree.unique_name, name, member.captions, tree.levels[0].unique_name, 0, None)
         shown = self._shown.get((column, number))

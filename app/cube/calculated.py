@@ -8,6 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
+
 from app.cube.context import Context, Definition, NeedColumnError
 from app.cube.evaluate import MAX_NESTING, Evaluator
 from app.cube.values import HierarchyValue, LevelValue, TupleValue
@@ -18,7 +20,7 @@ from app.domain.formula import Linear
 from app.domain.numbers import format_decimals
 from app.domain.publication import CalculatedDefinition
 from app.mdx import Source, parse_expression, quote, to_text
-from app.mdx.tree import Call, Expression, MemberDefinition, Name, Number, Parens, Part, String
+from app.mdx.tree import Braces, Call, Expression, MemberDefinition, Name, Number, Parens, Part, String
 
 #: Longer keys are cut and end in a hash.
 _LONGEST_KEY = 240
@@ -109,6 +111,22 @@ class Calculations:
         member = CalculatedMember(column, "", name, {self.language: name}, None)
         return TupleValue((column,), (self._add(member, formula, Source(name, source.file), 0, None),))
 
+    def add_total(self, column: int, member: int, parts: list[int], caption: str, source: Source) -> int:
+        """A part of the members beneath a member, which it then counts as; a star stands for its name."""
+        tree = self.ev.columns[column].hierarchy
+        names = [tree.unique_names[part] for part in parts]
+        name = f"{tree.unique_names[member]} of {{{', '.join(names)}}} as {caption}"
+        known = self.ev.names.calculated.get((column, name.lower()))
+        if known is not None:
+            return known
+        captions = {code: caption.replace("*", own[member]) for code, own in tree.member_captions.items()}
+        formula = Call("Aggregate", None, (Braces(tuple(map(parse_expression, names))),))
+        made = CalculatedMember(column, "", name, captions, None)
+        number = self._add(made, formula, Source(name, source.file), 0, None)
+        place = (column, number)
+        self.ev.definitions[place] = replace(self.ev.definitions[place], stands_for=member)
+        return number
+
     def _text(self, key: str, value: Expression, source: Source) -> str:
         if not isinstance(value, String):
             raise UserError(source.mistake(value.at, f"{key} takes a text in quotes."))
@@ -156,7 +174,9 @@ class Calculations:
         formula is over the others' values; so is the one defined later. Aggregates come before all others,
         so that a ratio of a group is the ratio of its sums.
         """
-        for place in self.added:
+        # Of a part of a hierarchy, members that the cube defines are other sums.
+        again = (place for place in self.ev.definitions if place[0] in self.ev.visual)
+        for place in dict.fromkeys([*self.added, *again]):
             found = self.ev.definitions[place]
             terms = self._terms(found, ())
             member = replace(found.member, terms=None if terms is None else tuple(sorted(terms.items())))
@@ -194,6 +214,8 @@ class Calculations:
             if len(reference) != 1 or reference[0][0] != column:
                 return None
             number = reference[0][1]
+            if number < tree.size and column in self.ev.visual:
+                number = int(self.ev.visual[column][number])
             if number < tree.size:
                 total[number] = total.get(number, Fraction(0)) + coefficient
                 continue
@@ -211,10 +233,20 @@ class Calculations:
             parts = (f"{value:g}*{tree.unique_names[number]}" for number, value in member.terms)
             text = f"{{{' + '.join(parts)}}}"
         else:
-            text = self._text_of(definition, ())
+            text = self._text_of(definition, ()) + self._part_of_the_cube()
         if definition.solve_order is not None:
             text += f" @{definition.solve_order}"
         return _shortened(f"{tree.unique_name}={text}")
+
+    def _part_of_the_cube(self) -> str:
+        """What the formula's members may have been cut down to, without its saying so."""
+        parts = [
+            tree.unique_names[member]
+            for column, place in sorted(self.ev.within.items())
+            for tree in [self.ev.columns[column].hierarchy]
+            for member in np.flatnonzero(place == 1).tolist()
+        ]
+        return f" within {_digest(', '.join(parts))}" if parts else ""
 
     def _text_of(self, definition: Definition, above: tuple[object, ...]) -> str:
         place = (definition.member.column, definition.number)
@@ -272,7 +304,11 @@ class Calculations:
 def _shortened(text: str) -> str:
     if len(text) <= _LONGEST_KEY:
         return text
-    return f"{text[: _LONGEST_KEY // 2]}…{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+    return f"{text[: _LONGEST_KEY // 2]}…{_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _parts(node: Expression) -> list[Expression | str]:

@@ -27,7 +27,7 @@ from app.cube.formulas import (
     work_out,
 )
 from app.cube.keys import unique_rows
-from app.cube.looking import Asked, Looked, covered_by, references, worked_out
+from app.cube.looking import Asked, Looked, Placed, covered_by, references, worked_out
 from app.cube.port import Group
 from app.cube.source import Bools, CellSource, Readings
 from app.domain.cellset import FloatArray
@@ -107,6 +107,7 @@ class _Solver:
         ]
 
     def solve(self, requested: IntArray) -> Solved:
+        requested = self.ev.placed(requested)
         first, asked = unique_rows(requested, self.sizes)
         coords = requested[first]
         frontier = self._unheld(coords, 0)
@@ -195,7 +196,7 @@ class _Solver:
             except NeedColumnError as need:
                 members = coords[some, need.column]
                 pending.extend(
-                    (some[members == member], {**known, need.column: member})
+                    (some[members == member], {**known, need.column: self.ev.shown_as(need.column, member)})
                     for member in np.unique(members)[::-1].tolist()
                 )
             else:
@@ -216,7 +217,7 @@ class _Solver:
             for place, reference in enumerate(references):
                 for column, member in reference:
                     block[:, place, column] = member
-            yield block.reshape(-1, block.shape[2])
+            yield self.ev.placed(block.reshape(-1, block.shape[2]))
 
     def _hand_out(self, plans: list[Plan], place: Ints) -> None:
         start = 0
@@ -324,6 +325,7 @@ class _Solver:
         coords = coords.copy()
         for column, member in formula.elsewhere:
             coords[:, column] = member
+        coords = self.ev.placed(coords)
         result = np.full(len(coords), np.nan)
         hidden = np.zeros(len(coords), dtype=np.bool_)
         coords[:, formula.column] = self.own[formula.column]
@@ -428,10 +430,10 @@ def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> Bools
     return solved.filled[solved.requested]
 
 
-def look(asked: Asked, columns: int, ev: Evaluator, source: CellSource) -> Looked:
+def look(asked: Asked, columns: int, placed: Placed, ev: Evaluator, source: CellSource) -> Looked:
     """Values of formulas, each at the members of its context, as the source has them."""
     solver = _Solver(ev, source)
-    wanted = references(asked, columns)
+    wanted = references(asked, columns, placed)
     values, hidden = np.zeros(0), np.zeros(0, dtype=np.bool_)
     if len(wanted):
         solved = solver.solve(wanted)

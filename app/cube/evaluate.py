@@ -29,6 +29,7 @@ from app.cube.values import (
     TupleValue,
     Value,
 )
+from app.domain.cube import IntArray
 from app.domain.errors import UserError
 from app.domain.formula import (
     EMPTY,
@@ -65,6 +66,7 @@ MAX_LOOKS = 4
 
 
 Handler = Callable[["Evaluator", Call, Context], Value]
+MakeTotal = Callable[[int, int, list[int], str, Source], int]
 Occupied = Callable[[Sequence[Context]], NDArray[np.bool_]]
 FUNCTIONS: dict[str, Handler] = {}
 #: What the operators do, by type of node; see `app.cube.operators`.
@@ -105,6 +107,10 @@ class Evaluator:
         self.gives_texts = False
         #: By column of a sub-select: members that are in it or beneath one that is (1), or above one (0).
         self.within: dict[int, NDArray[np.int8]] = {}
+        #: By such a column: what each own member counts as, a visual total where it is above.
+        self.visual: dict[int, IntArray] = {}
+        #: Makes a visual total: of a column, a member, the members that count, and a caption.
+        self.make_total: MakeTotal | None = None
         self._looking = 0
         self._made: dict[str, SetValue] = {}
         self._making: list[str] = []
@@ -115,6 +121,35 @@ class Evaluator:
         forked.sets = dict(self.sets)
         forked.occupied, forked.look, forked.sees_values = self.occupied, self.look, self.sees_values
         return forked
+
+    def placed(self, coords: IntArray) -> IntArray:
+        """Coordinates with visual totals in place of the members that a sub-select leaves in part."""
+        if not self.visual:
+            return coords
+        coords = coords.copy()
+        for column, stand_ins in self.visual.items():
+            own = coords[:, column] < len(stand_ins)
+            coords[own, column] = stand_ins[coords[own, column]]
+        return coords
+
+    def placed_members(self, column: int, numbers: IntArray) -> list[int]:
+        """As `placed`, for members of one column."""
+        if column not in self.visual:
+            return numbers.tolist()  # type: ignore[no-any-return]
+        coords = np.zeros((len(numbers), len(self.columns)), dtype=np.int32)
+        coords[:, column] = numbers
+        return self.placed(coords)[:, column].tolist()  # type: ignore[no-any-return]
+
+    def shown_as(self, column: int, number: int) -> int:
+        """The member of the cube that a visual total stands for; any other member itself."""
+        found = self.definitions.get((column, number))
+        return number if found is None or found.stands_for is None else found.stands_for
+
+    def total(self, column: int, member: int, parts: list[int], caption: str, ctx: Context, at: int) -> int:
+        """A member that counts as a part of the members beneath it only."""
+        if self.make_total is None or self._looking:
+            raise self.error(ctx, at, "Visual totals can only be made for an axis.")
+        return self.make_total(column, member, parts, caption, ctx.source)
 
     def forget_sets(self) -> None:
         """Work named sets out again: what they are taken over has changed."""
@@ -404,7 +439,7 @@ class Evaluator:
             raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
         try:
             with self._reading(ctx, call):
-                return self.look(asked, len(self.columns))
+                return self.look(asked, len(self.columns), self.placed)
         except RecomputedError:
             cause = f"{call.function} can't go by a measure that is taken over several members again."
             raise self.error(ctx, call.at, cause, "Go by a cell of the cube.") from None

@@ -25,6 +25,7 @@ from app.domain.cube import IntArray
 from app.domain.formula import Formula, Linear, Recompute, is_withheld
 
 Asked = Sequence[tuple[Formula, Context]]
+Placed = Callable[[IntArray], IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +43,11 @@ class RecomputedError(Exception):
 class Look(Protocol):
     """How formulas, each at the members of its context, are looked at."""
 
-    def __call__(self, asked: Asked, columns: int) -> Looked | None:
+    def __call__(self, asked: Asked, columns: int, placed: Placed) -> Looked | None:
         """Their values, None while it isn't known which may be seen."""
 
 
-def references(asked: Asked, columns: int) -> IntArray:
+def references(asked: Asked, columns: int, placed: Placed) -> IntArray:
     """Cells that formulas refer to, in the order of their leaves: int32[n, columns]."""
     wanted: list[IntArray] = []
     for formula, ctx in asked:
@@ -57,7 +58,7 @@ def references(asked: Asked, columns: int) -> IntArray:
                 for column, member in reference:
                     cell[column] = member
                 wanted.append(cell)
-    return np.array(wanted, dtype=np.int32).reshape(len(wanted), columns)
+    return placed(np.array(wanted, dtype=np.int32).reshape(len(wanted), columns))
 
 
 def worked_out(
@@ -105,9 +106,9 @@ class Candidates:
     def __init__(self) -> None:
         self._read: dict[bytes, IntArray] = {}
 
-    def __call__(self, asked: Asked, columns: int) -> None:
+    def __call__(self, asked: Asked, columns: int, placed: Placed) -> None:
         _plain(asked)
-        for cell in references(asked, columns):
+        for cell in references(asked, columns, placed):
             self._read.setdefault(cell.tobytes(), cell)
 
     def cells(self, columns: int) -> IntArray:
@@ -123,9 +124,10 @@ class AsShown:
         known = zip(shown.values.tolist(), shown.hidden.tolist(), strict=True)
         self._known = dict(zip(map(bytes, cells), known, strict=True))
 
-    def __call__(self, asked: Asked, columns: int) -> Looked:
+    def __call__(self, asked: Asked, columns: int, placed: Placed) -> Looked:
         _plain(asked)
-        found = [self._known.get(cell.tobytes(), (math.nan, True)) for cell in references(asked, columns)]
+        cells = references(asked, columns, placed)
+        found = [self._known.get(cell.tobytes(), (math.nan, True)) for cell in cells]
         seen = np.array([math.nan if hidden else value for value, hidden in found])
         values = worked_out(asked, seen, columns, _nothing)
         covered = covered_by(asked, np.array([hidden for _, hidden in found], dtype=np.bool_))

@@ -249,7 +249,8 @@ def _year_to_date(ev: Evaluator, call: Call, ctx: Context) -> Value:
         column, member = _one(ev, target, ctx)
     known = _PERIODS[call.function.upper()]
     for number, level in enumerate(column.hierarchy.levels):
-        if level.name.lower() in known:
+        # As in Year, Calendar Year, Year of sale.
+        if not set(level.name.lower().replace("_", " ").split()).isdisjoint(known):
             return to_date(column, member, number)
     cause = f"{column.hierarchy.unique_name} has no level called {known[0].capitalize()}."
     raise ev.error(ctx, call.at, cause, "Use PeriodsToDate with the level.")
@@ -292,6 +293,14 @@ def _levels(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return LevelValue(column.number, number)
 
 
+@function("ALL")
+def _all(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    column = ev.columns[ev.to_column(ev.arguments(call, 1, 1, ctx)[0], ctx)]
+    if not column.hierarchy.has_all:
+        raise ev.error(ctx, call.at, f"{column.hierarchy.unique_name} has no member above all others.")
+    return _member(column, 0)
+
+
 @function("HIERARCHY", "DIMENSION")
 def _hierarchy(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return HierarchyValue(ev.to_column(ev.arguments(call, 1, 1, ctx)[0], ctx))
@@ -313,8 +322,12 @@ def _from_text(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 @function("ITEM")
 def _item(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    target, which = ev.arguments(call, 2, 2, ctx)
+    target, which, *more = ev.arguments(call, 2, 2 + len(ev.columns), ctx)
     value = ev.evaluate(ev.given(target, ctx), ctx)
+    if isinstance(ev.evaluate(ev.given(which, ctx), ctx), str):
+        return _named_item(ev, call, ctx)
+    if any(more):
+        raise ev.error(ctx, call.at, "Item takes one number, or names.")
     place = ev.to_integer(which, ctx)
     if isinstance(value, TupleValue):
         if not 0 <= place < len(value.columns):
@@ -324,3 +337,40 @@ def _item(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if 0 <= place < len(members):
         return TupleValue(members.columns, tuple(members.rows[place].tolist()))
     return TupleValue(members.columns, (_NONE,) * len(members.columns))
+
+
+def _named_item(ev: Evaluator, call: Call, ctx: Context) -> TupleValue:
+    """The first tuple of a set that bears the names: a name for each hierarchy, or the tuple written out."""
+    target, *names = ev.arguments(call, 2, 2 + len(ev.columns), ctx)
+    members = ev.to_set(target, ctx)
+    texts = [ev.to_text(name, ctx) for name in names if name is not None]
+    width = len(members.columns)
+    if len(texts) == 1 and width > 1:
+        inner = Context(type(ctx.source)(texts[0], ctx.source.file), ctx.known, ctx.overrides)
+        wanted = ev.to_tuple(parse_expression(texts[0]), inner)
+        fits = (members.rows == wanted.numbers).all(axis=1) if wanted.columns == members.columns else []
+    elif len(texts) == width:
+        fits = np.ones(len(members), dtype=bool)
+        for place, (column, text) in enumerate(zip(members.columns, texts, strict=True)):
+            fits &= np.array(
+                [_bears(ev, column, n, text) for n in members.rows[:, place].tolist()], dtype=bool
+            )
+    else:
+        raise ev.error(ctx, call.at, f"The set has tuples of {width} members, but {len(texts)} are named.")
+    found = np.flatnonzero(fits)
+    row = members.rows[found[0]].tolist() if len(found) else [_NONE] * width
+    return TupleValue(members.columns, tuple(row))
+
+
+def _bears(ev: Evaluator, column: int, number: int, text: str) -> bool:
+    tree = ev.columns[column].hierarchy
+    if number >= tree.size:
+        own = [ev.definitions[column, number].member.name]
+    else:
+        own = [
+            tree.unique_names[number],
+            tree.keys[number],
+            *(c[number] for c in tree.member_captions.values()),
+        ]
+    plain = text[1:-1].replace("]]", "]") if text[:1] == "[" and text.count("[") == 1 else text
+    return any(name.lower() in (text.lower(), plain.lower()) for name in own)

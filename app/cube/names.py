@@ -115,11 +115,13 @@ class Names:
         self.calculated: dict[tuple[int, str], int] = {}
         self._by_hierarchy: dict[str, tuple[int, ...]] = {}
         self._by_dimension: dict[str, tuple[int, ...]] = {}
+        self._by_name: dict[str, tuple[int, ...]] = {}
         for column in self.columns:
             tree, number = column.hierarchy, column.number
             for table, name in (
                 (self._by_hierarchy, tree.unique_name[1:-1].replace("]]", "]")),
                 (self._by_dimension, tree.dimension),
+                (self._by_name, tree.name),
             ):
                 table[name.lower()] = (*table.get(name.lower(), ()), number)
 
@@ -172,6 +174,10 @@ class Names:
             )
         if not found and of_dimension:
             found.append((of_dimension, 1))
+        # The name of a hierarchy is enough where there is but one of that name.
+        alone = self._by_name.get(first, ())
+        if len(alone) == 1 and not found:
+            found.append((alone, 1))
         return found
 
     def _within(self, column: Column, parts: tuple[Part, ...], name: Name, source: Source) -> Found | Mistake:

@@ -9,8 +9,8 @@ import numpy as np
 from app.cube.context import Context
 from app.cube.evaluate import OPERATORS, Evaluator, distinct, keep
 from app.cube.values import HierarchyValue, SetValue, TupleValue, Value
-from app.domain.formula import EMPTY, Apply, Formula, Linear, add, constant, divide, multiply, scale
-from app.mdx.tree import Case, Chain, Expression, Range, Unary
+from app.domain.formula import EMPTY, Apply, Formula, Linear, add, constant, divide, multiply, power, scale
+from app.mdx.tree import Case, Chain, Expression, Null, Range, Unary
 
 
 def _chain(ev: Evaluator, node: Chain, ctx: Context) -> Value:
@@ -31,7 +31,7 @@ def _chain(ev: Evaluator, node: Chain, ctx: Context) -> Value:
     if operator in "+-":
         return add(formulas, [1, *(1 if sign == "+" else -1 for sign in node.operators)])
     for sign, right in zip(node.operators, formulas[1:], strict=True):
-        result = multiply(result, right) if sign == "*" else divide(result, right)
+        result = {"*": multiply, "/": divide, "^": power}[sign](result, right)
     return result
 
 
@@ -135,6 +135,8 @@ def _existing(ev: Evaluator, members: SetValue, ctx: Context) -> SetValue:
 
 
 def _range(ev: Evaluator, node: Range, ctx: Context) -> SetValue:
+    if isinstance(node.first, Null) or isinstance(node.last, Null):
+        return _open_range(ev, node, ctx)
     ends = [ev.to_member(end, ctx) for end in (node.first, node.last)]
     if ends[0].columns != ends[1].columns:
         raise ev.error(ctx, node.at, "The ends of a range are of different hierarchies.")
@@ -148,6 +150,19 @@ def _range(ev: Evaluator, node: Range, ctx: Context) -> SetValue:
     members = column.at_level[depth[first]]
     low, high = np.searchsorted(members, sorted((first, last)))
     return SetValue(ends[0].columns, members[low : high + 1, None])
+
+
+def _open_range(ev: Evaluator, node: Range, ctx: Context) -> SetValue:
+    """From the first member of the level, or to the last one."""
+    if isinstance(node.first, Null) and isinstance(node.last, Null):
+        raise ev.error(ctx, node.at, "A range needs one member at least.")
+    end = ev.to_member(node.last if isinstance(node.first, Null) else node.first, ctx)
+    column, number = ev.columns[end.columns[0]], end.numbers[0]
+    if not 0 <= number < column.hierarchy.size:
+        return SetValue.of(end.columns, [])
+    members = column.at_level[column.hierarchy.depth[number]]
+    inside = members <= number if isinstance(node.first, Null) else members >= number
+    return SetValue(end.columns, members[inside][:, None])
 
 
 def _case(ev: Evaluator, node: Case, ctx: Context) -> Value:

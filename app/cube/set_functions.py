@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from app.cube.looking import Looked
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
+from app.domain.cube import IntArray
 from app.domain.formula import Linear
-from app.mdx.tree import Call, Expression
+from app.mdx.tree import Call, Expression, Number
 
 _DESCENDANTS = (
     "SELF",
@@ -163,15 +165,25 @@ def _near(depth: NDArray[np.int32], level: int, flag: str) -> NDArray[np.bool_]:
 @function("CROSSJOIN", "NONEMPTYCROSSJOIN")
 def _crossjoin(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes = [node for node in (call.target, *(call.arguments or ())) if node is not None]
+    only_filled = call.function.upper() != "CROSSJOIN"
+    n = len(nodes)
+    if only_filled and nodes and isinstance(nodes[-1], Number):
+        # The first so many sets come out; the others only say where facts are looked for.
+        n = ev.to_integer(nodes.pop(), ctx)
+        if not 0 < n <= len(nodes):
+            raise ev.error(ctx, call.at, f"{call.function} has {len(nodes)} sets, not {n}.")
     if len(nodes) < 2:
         raise ev.error(ctx, call.at, f"{call.function} takes at least two sets.")
-    members = ev.cross([ev.to_any_set(node, ctx) for node in nodes], call.at, ctx)
-    if call.function.upper() == "CROSSJOIN":
+    parts = [ev.to_any_set(node, ctx) for node in nodes]
+    members = ev.cross(parts, call.at, ctx)
+    if not only_filled:
         return members
-    return members.taking(members.rows[ev.filled(members, ctx, call)])
+    members = members.taking(members.rows[ev.filled(members, ctx, call)])
+    width = sum(len(part.columns) for part in parts[:n])
+    return distinct(replace(members, columns=members.columns[:width], rows=members.rows[:, :width]))
 
 
-@function("NONEMPTY", "EXISTS")
+@function("NONEMPTY")
 def _non_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, other = ev.arguments(call, 1, 2, ctx)
     members = ev.to_any_set(target, ctx)
@@ -181,6 +193,49 @@ def _non_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
     pairs = ev.cross([members, second], call.at, ctx)
     filled = ev.filled(pairs, ctx, call).reshape(len(members), len(second))
     return replace(pairs, columns=members.columns, rows=members.rows[filled.any(axis=1)])
+
+
+@function("EXISTS")
+def _exists(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """Tuples that some tuple of the second set goes together with: in one line of a hierarchy, or, in two
+    hierarchies of a dimension, in some fact whatever else it is about."""
+    target, other, _ = ev.arguments(call, 2, 3, ctx)
+    members, second = ev.to_any_set(target, ctx), ev.to_any_set(other, ctx)
+    met = np.ones((len(members), len(second)), dtype=bool)
+    for place, column in enumerate(members.columns):
+        for where, against in enumerate(second.columns):
+            one, two = ev.columns[column].hierarchy, ev.columns[against].hierarchy
+            if one.dimension == two.dimension:
+                met &= _together(
+                    ev, column, against, members.rows[:, place], second.rows[:, where], ctx, call
+                )
+    found = members.taking(members.rows[met.any(axis=1)])
+    return replace(found, pending=members.pending or second.pending)
+
+
+def _together(
+    ev: Evaluator, column: int, against: int, ones: IntArray, others: IntArray, ctx: Context, call: Call
+) -> NDArray[np.bool_]:
+    """Which members of two columns share anything: bool[ones, others]."""
+    if column == against:
+        tree = ev.columns[column].hierarchy
+        last = np.append(tree.last_descendant, np.arange(tree.size, max(tree.size, *ones, *others) + 1))
+        here, there = ones[:, None], others[None, :]
+        return ((there >= here) & (there <= last[here])) | ((here >= there) & (here <= last[there]))
+    rows = np.stack([np.repeat(ones, len(others)), np.tile(others, len(ones))], axis=1)
+    pairs = SetValue((column, against), rows)
+    met = np.zeros(len(pairs), dtype=bool)
+    elsewhere = [c for c in range(1, len(ev.columns)) if c not in (column, against)]
+    for measure in range(len(ev.names.cube.measures)):
+        for rest in product(*(_tops(ev, c) for c in elsewhere)):
+            met |= ev.filled(pairs, ctx.at(TupleValue((0, *elsewhere), (measure, *rest))), call)
+    return met.reshape(len(ones), len(others))
+
+
+def _tops(ev: Evaluator, column: int) -> list[int]:
+    """Members that all facts lie beneath."""
+    tops: list[int] = np.flatnonzero(ev.columns[column].hierarchy.parent < 0).tolist()
+    return tops
 
 
 def _all_flag(ev: Evaluator, nodes: list[Expression], ctx: Context) -> tuple[list[Expression], bool]:

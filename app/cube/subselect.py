@@ -1,21 +1,21 @@
-"""Sub-selects: a query over a part of the cube.
+"""Sub-selects, a query over a part of the cube, and the visual totals that go with it.
 
-Supported as far as no visual total is needed: a hierarchy of the sub-select either is off the axes, where
-its members are taken together as in a slicer, or is on them with members that lie wholly inside.
+A member above others that the part holds is the total of those. Off the axes, the part's members are taken
+together as in a slicer.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.context import Context
-from app.cube.evaluate import Evaluator
-from app.cube.values import SetValue
+from app.cube.evaluate import Evaluator, function
+from app.cube.values import SetValue, Value
 from app.domain.cube import Hierarchy, IntArray
-from app.domain.errors import UserError
-from app.mdx import Source
-from app.mdx.tree import Name, SubSelect
+from app.mdx.tree import Call, Name, SubSelect
 
 OUTSIDE, ABOVE, INSIDE = -1, 0, 1
 
@@ -74,20 +74,36 @@ def _places(tree: Hierarchy, members: IntArray) -> NDArray[np.int8]:
     return place
 
 
-def check_inside(ev: Evaluator, coords: IntArray, source: Source, at: int) -> None:
-    """That no cell takes in more of a hierarchy than the sub-select leaves.
+def visual_totals(ev: Evaluator, chosen: Mapping[int, IntArray], ctx: Context, at: int) -> None:
+    """From now on a member above some that a sub-select leaves is the total of these alone."""
+    for column, members in chosen.items():
+        tree = ev.columns[column].hierarchy
+        stand_ins = np.arange(tree.size, dtype=np.int32)
+        for above in np.flatnonzero(ev.within[column] == ABOVE).tolist():
+            parts = members[(members > above) & (members <= tree.last_descendant[above])]
+            stand_ins[above] = ev.total(column, above, parts.tolist(), "*", ctx, at)
+        ev.visual[column] = stand_ins
 
-    Raises
-    ------
-    UserError
-    """
-    for column, place in ev.within.items():
-        numbers = coords[:, column]
-        own = numbers < len(place)
-        wrong = np.flatnonzero(own & (place[np.minimum(numbers, len(place) - 1)] != INSIDE))
-        if len(wrong):
-            tree = ev.columns[column].hierarchy
-            name = tree.unique_names[int(numbers[wrong[0]])]
-            cause = f"{name} takes in more than the sub-select leaves of {tree.unique_name}."
-            remedy = "Take it off the query, or use WHERE instead of the sub-select."
-            raise UserError(source.mistake(at, cause, remedy))
+
+@function("VISUALTOTALS")
+def _visual_totals(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """A set whose members count as the members of the set beneath them, where there are any."""
+    target, form = ev.arguments(call, 1, 2, ctx)
+    members = ev.to_set(target, ctx)
+    pattern = "*" if form is None else ev.to_text(form, ctx)
+    if not len(members):
+        return members
+    if len(members.columns) != 1:
+        raise ev.error(ctx, call.at, "VisualTotals takes members of one hierarchy.")
+    column = members.columns[0]
+    tree = ev.columns[column].hierarchy
+    own = np.unique(members.rows[members.rows[:, 0] < tree.size, 0])
+    last = tree.last_descendant[own]
+    has_some = np.append(own[1:], tree.size) <= last
+    leaves = own[~has_some]
+    found: dict[int, int] = {}
+    for member in own[has_some].tolist():
+        parts = leaves[(leaves > member) & (leaves <= tree.last_descendant[member])]
+        found[member] = ev.total(column, member, parts.tolist(), pattern, ctx, call.at)
+    rows = [found.get(number, number) for number in members.rows[:, 0].tolist()]
+    return SetValue(members.columns, np.array(rows, dtype=np.int32)[:, None])

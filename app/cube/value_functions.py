@@ -65,7 +65,7 @@ def _disjoint_members(ev: Evaluator, members: SetValue, call: Call, ctx: Context
     column = members.columns[0]
     tree = ev.columns[column].hierarchy
     own: set[int] = set()
-    for number in members.rows[:, 0].tolist():
+    for number in ev.placed_members(column, members.rows[:, 0]):
         if number < tree.size:
             own.add(number)
             continue

@@ -13,6 +13,8 @@ from fractions import Fraction
 
 #: Coordinates that a referenced cell has instead of the cell's own: (column, number), by column.
 Overrides = tuple[tuple[int, int], ...]
+#: Larger exponents of numbers are worked out as floating-point numbers.
+_LARGEST_EXPONENT = 64
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,20 @@ def divide(left: Formula, right: Formula) -> Formula:
     if isinstance(left, Linear) and left.is_empty:
         return EMPTY
     return Apply("ratio", (left, right))
+
+
+def power(left: Formula, right: Formula) -> Formula:
+    """Power: empty when either is empty; linear when the exponent is one, a number when both are."""
+    if any(isinstance(side, Linear) and side.is_empty for side in (left, right)):
+        return EMPTY
+    if isinstance(right, Linear) and right.is_constant and right.constant is not None:
+        if right.constant == 1:
+            return left
+        exponent, base = right.constant, left.constant if isinstance(left, Linear) else None
+        small = exponent.denominator == 1 and abs(exponent) <= _LARGEST_EXPONENT
+        if isinstance(left, Linear) and left.is_constant and base is not None and small:
+            return Linear(base**exponent.numerator) if base or exponent >= 0 else EMPTY
+    return Apply("power", (left, right))
 
 
 def is_withheld(formula: Formula) -> bool:

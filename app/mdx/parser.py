@@ -110,6 +110,7 @@ _PRECEDENCE: tuple[frozenset[str], ...] = (
     frozenset({"=", "<>", "<", ">", "<=", ">=", "IS", "IN", "NOT IN"}),
     frozenset({"+", "-", "||"}),
     frozenset({"*", "/"}),
+    frozenset({"^"}),
 )
 _COMPARISON = 2
 _LEVEL_OF = {operator: level for level, operators in enumerate(_PRECEDENCE) for operator in operators}
