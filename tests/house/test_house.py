@@ -285,3 +285,16 @@ def test_every_decision_says_its_status() -> None:
         text = path.read_text()
         for heading in ("Status:", "## Context", "## Decision", "## Consequences"):
             assert heading in text, f"{path.name}: {heading}"
+
+
+def test_migrations_are_one_chain() -> None:
+    found = {}
+    for path in sorted((ROOT / "app" / "db" / "migrations" / "versions").glob("v*.py")):
+        text = path.read_text()
+        names = [re.search(rf"^{name} = (.+)$", text, re.MULTILINE) for name in ("revision", "down_revision")]
+        revision, before = (ast.literal_eval(match.group(1)) for match in names if match)
+        assert path.name.startswith(f"v{revision}_"), path.name
+        assert revision not in found, f"{path.name} and another one claim {revision}"
+        found[revision] = before
+    revisions = sorted(found)
+    assert [found[revision] for revision in revisions] == [None, *revisions[:-1]]
