@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
-from urllib.parse import urldefrag, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
 
 import httpx
 
@@ -27,6 +28,8 @@ _TEXTS = (
 )
 #: Documents without cells by their nature.
 _DRESS = ("text/css", "text/javascript", "font/", "image/", "text/plain", "application/manifest+json")
+#: As many arrangements of one sheet (besides sorted ones) are read.
+ARRANGED = 8
 _MEMBER = re.compile(r"\bMEMBER\s+((?:\[(?:[^\]]|\]\])*\]\s*\.?\s*)+)\s*AS\s+", re.IGNORECASE)
 _END = re.compile(r",\s*[A-Za-z_]+\s*=|\bMEMBER\s+\[|\bSET\s+\[|\bSELECT\b", re.IGNORECASE)
 
@@ -101,12 +104,25 @@ class Site:
                 self._links.add(parts.path + (f"?{parts.query}" if parts.query else ""))
 
     def leftovers(self) -> Iterator[tuple[str, str]]:
-        """Pages that are linked but in no catalogue, with their texts."""
-        while waiting := sorted(self._links - self._read):
+        """Pages that are linked but in no catalogue, with their texts; of the many ways to arrange the same
+        cells, the first few of each sheet."""
+        while waiting := self._waiting():
             for address in waiting:
                 text = self.text(address)
                 if text is not None:
                     yield address, text
+
+    def _waiting(self) -> list[str]:
+        arranged = Counter(urlsplit(address).path for address in self._read if _is_arranged(address))
+        waiting = []
+        for address in sorted(self._links - self._read):
+            if _is_arranged(address):
+                path = urlsplit(address).path
+                arranged[path] += 1
+                if arranged[path] > ARRANGED:
+                    continue
+            waiting.append(address)
+        return waiting
 
     def json(self, address: str) -> Any:
         """A JSON document that the attack can't do without."""
@@ -122,6 +138,11 @@ class Site:
             ) from None
         except ValueError:
             raise UserError(f"{self.client.base_url} is no site of Celosia: {address} is no JSON.") from None
+
+
+def _is_arranged(address: str) -> bool:
+    """Whether an address asks for cells in another arrangement than the published one."""
+    return any(not name.startswith(("p.", "q", "v")) for name, _ in parse_qsl(urlsplit(address).query))
 
 
 def read_catalogue(site: Site) -> tuple[dict[str, Structure], list[Page]]:

@@ -15,6 +15,8 @@ from app.domain.publication import QueryDefinition
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError, Served
 from app.serve.port import Asker, ReleaseStore
 from app.web import api, harvest, pages
+from app.web.arrange import read_arrangement
+from app.web.arranger import is_form
 from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
 from app.web.contents import Choice, SheetEntry
@@ -235,7 +237,8 @@ class _Front:
         self, request: Request, site: Site, path: str, query_id: str, fields: dict[str, str]
     ) -> Response:
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
-        body = self._desk.render(site.embed(entry, query, choices, served.masked))
+        wanted = read_arrangement(fields, query.id)
+        body = self._desk.render(site.embed(site.view(entry, query, choices, served.masked, wanted)))
         return Reply(body, HTML, (served.stamp,), cache_control=caching(request))
 
     def _one_query(
@@ -253,6 +256,8 @@ class _Front:
         entry = site.contents.sheet(path)
         choices = site.contents.choices(entry.sheet, chosen(fields))
         answers = pages.answer_queries(self._reader, request.scope[RELEASE], entry, choices)
+        if is_form(fields):
+            return redirect(site.settle(entry, choices, answers, fields))
         body = self._desk.render(site.sheet(entry, choices, answers, fields))
         return Reply(body, HTML, tuple(served.stamp for _, served in answers), cache_control=caching(request))
 
@@ -271,6 +276,6 @@ class _Front:
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
         if query.view not in form.views:
             raise RefusalError(404)
+        view = site.view(entry, query, choices, served.masked, read_arrangement(fields, query.id))
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
-        download = site.download(entry, query, choices, served.masked)
-        return file_response(form, download, (served.stamp,), name, caching(request))
+        return file_response(form, view.download(), (served.stamp,), name, caching(request))

@@ -1,4 +1,4 @@
-"""Pivoting and sorting of masked cells: they move, nothing is computed from them.
+"""How a reader wants a table: which members, where, in what order. Masked cells move, nothing is computed.
 
 An order made from hidden values would tell them, so hidden cells always come last, in their own order.
 """
@@ -6,173 +6,194 @@ An order made from hidden values would tell them, so hidden cells always come la
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from app.domain.masked import Axis, AxisMember, CellStatus, MaskedCellSet
+from app.domain.cube import Cube
+from app.domain.masked import AxisMember, MaskedCellSet
+from app.web.moves import distinct, flat, is_whole, keep, pivot, sort
+from app.web.picks import Members, members_of
 from app.web.refusals import RefusalError
-from app.web.tables import grid_of
+
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How a reader wants a table: hierarchies by number in rows and columns, and the column to sort by.
+    """What an address says of a query's table; hierarchies are numbered as `numbered` lists them.
 
-    ``rows`` and ``columns`` None mean as published. Hierarchies are numbered as `numbered` lists them.
-    ``sort`` is a column's number from 1, negative for descending; 0 doesn't sort.
+    Attributes
+    ----------
+    rows, columns : tuple of int, optional
+        Hierarchies down and across; None means as published.
+    sort : int
+        A column's number from 1, negative for descending; 0 doesn't sort.
+    fixed : tuple of int
+        Hierarchies that are neither down nor across: their first picked member holds for the whole table.
+    picks : mapping of hierarchy to pick
+        As `app.web.picks` reads it; those that aren't said are whole.
+    folded : mapping of hierarchy to terms
+        Members whose branch isn't shown.
+    totals : bool
+        Whether members are shown whose parts are.
+    page : tuple of int
+        Which window of rows, and of columns, a page shows; downloads have them all.
     """
 
-    rows: tuple[int, ...] | None = None
-    columns: tuple[int, ...] | None = None
+    rows: Numbers | None = None
+    columns: Numbers | None = None
     sort: int = 0
+    fixed: Numbers = ()
+    picks: Mapping[int, str] = field(default_factory=dict)
+    folded: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    totals: bool = True
+    page: tuple[int, int] = (1, 1)
 
     def fields(self, query: str) -> list[tuple[str, str]]:
         """What an address says of it."""
         said = []
         if self.rows is not None and self.columns is not None:
-            places = ("-".join(map(str, self.rows)), "-".join(map(str, self.columns)))
-            said.append((f"pivot.{query}", "~".join(places)))
+            places = ["-".join(map(str, side)) for side in (self.rows, self.columns, self.fixed)]
+            said.append((f"pivot.{query}", "~".join(places if self.fixed else places[:2])))
         if self.sort:
             said.append((f"sort.{query}", str(self.sort)))
+        said += [(f"pick.{query}.{number}", pick) for number, pick in sorted(self.picks.items()) if pick]
+        said += [
+            (f"fold.{query}.{number}", ",".join(terms))
+            for number, terms in sorted(self.folded.items())
+            if terms
+        ]
+        if not self.totals:
+            said.append((f"totals.{query}", "no"))
+        if self.page != (1, 1):
+            said.append((f"page.{query}", "~".join(map(str, self.page))))
         return said
 
 
 def read_arrangement(fields: Mapping[str, str], query: str) -> Arrangement:
     """The arrangement that an address asks for; `RefusalError` 400 when it can't be read."""
     try:
-        sort = int(fields.get(f"sort.{query}") or "0")
-        pivot = fields.get(f"pivot.{query}", "")
-        if not pivot:
-            return Arrangement(sort=sort)
-        rows, columns = ([int(part) for part in side.split("-") if part] for side in pivot.split("~"))
+        page = [int(part) for part in (fields.get(f"page.{query}") or "1").split("~")]
+        if len(page) > 2 or min(page) < 1 or fields.get(f"totals.{query}", "yes") not in ("yes", "no"):
+            raise RefusalError(400)
+        rows, columns, fixed = _places(fields.get(f"pivot.{query}", ""))
+        return Arrangement(
+            rows=rows,
+            columns=columns,
+            sort=int(fields.get(f"sort.{query}") or "0"),
+            fixed=fixed,
+            picks=_by_number(fields, f"pick.{query}."),
+            folded={
+                number: tuple(terms.split(","))
+                for number, terms in _by_number(fields, f"fold.{query}.").items()
+            },
+            totals=fields.get(f"totals.{query}") != "no",
+            page=(page[0], page[1] if len(page) > 1 else 1),
+        )
     except ValueError:
         raise RefusalError(400) from None
-    return Arrangement(tuple(rows), tuple(columns), sort)
 
 
-def numbered(masked: MaskedCellSet) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Hierarchies of the rows and of the columns as published; together they give the numbers."""
-    rows = tuple(h for axis in reversed(masked.axes[1:]) for h in axis.hierarchies)
-    return rows, masked.axes[0].hierarchies if masked.axes else ()
+def _places(text: str) -> tuple[Numbers | None, Numbers | None, Numbers]:
+    if not text:
+        return None, None, ()
+    sides = [tuple(int(part) for part in side.split("-") if part) for side in text.split("~")]
+    if len(sides) not in (2, 3):
+        raise RefusalError(400)
+    return sides[0], sides[1], sides[2] if len(sides) > 2 else ()
 
 
-def can_pivot(masked: MaskedCellSet) -> bool:
-    """Whether every member meets every other, so that hierarchies can move without leaving gaps."""
-    grid = grid_of(masked)
-    return all(_is_product(side) for side in (grid.rows, grid.columns)) and bool(len(grid.rows))
+def _by_number(fields: Mapping[str, str], start: str) -> dict[int, str]:
+    return {int(name[len(start) :]): text for name, text in fields.items() if name.startswith(start) and text}
 
 
-def arrange(masked: MaskedCellSet, wanted: Arrangement) -> MaskedCellSet:
-    """The same cells in another order.
+@dataclass(frozen=True, eq=False)
+class Hierarchies:
+    """The hierarchies on the axes of a published table: those of the rows, then those of the columns."""
+
+    rows: int
+    members: tuple[Members, ...]
+    whole: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(side.members[0].hierarchy for side in self.members)
+
+
+def hierarchies_of(masked: MaskedCellSet, cube: Cube) -> Hierarchies:
+    """The hierarchies of a table's axes, numbered; ``whole`` is whether every member meets every other,
+    so that hierarchies can move without leaving gaps."""
+    table = flat(masked)
+    columns, rows = (axis.positions for axis in table.axes)
+    found = [*distinct(rows), *distinct(columns)] if rows and columns else []
+    return Hierarchies(
+        len(rows[0]) if rows else 0,
+        tuple(members_of(cube, members) for members in found),
+        bool(found) and all(is_whole(side) for side in (rows, columns)),
+    )
+
+
+def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCellSet:
+    """The cells that a reader wants to see, where and in the order that they are wanted in.
 
     Raises
     ------
     RefusalError
         400 when the hierarchies or the column don't exist, or the table can't be pivoted.
+    NotPublishedError
+        A member that the table doesn't have.
     """
+    if wanted == Arrangement(page=wanted.page):
+        return masked
+    known = hierarchies_of(masked, cube)
+    count = len(known.members)
+    if not set(wanted.picks) | set(wanted.folded) <= set(range(count)):
+        raise RefusalError(400)
+    table = flat(masked)
+    for number, pick in wanted.picks.items():
+        table = keep(table, known.names[number], known.members[number].pick(pick))
+    if not wanted.totals:
+        for name in known.names:
+            table = keep(table, name, present(table, name) - ancestors(table, name, cube))
     if wanted.rows is not None and wanted.columns is not None:
-        masked = _pivot(masked, wanted.rows, wanted.columns)
+        if sorted((*wanted.rows, *wanted.columns, *wanted.fixed)) != list(range(count)) or not known.whole:
+            raise RefusalError(400)
+        table = pivot(table, known.rows, wanted.rows, wanted.columns, wanted.fixed)
+    for number, terms in wanted.folded.items():
+        closed, members = known.members[number].named(terms), known.members[number].members
+        inside = {item.unique_name for item in members if not closed.isdisjoint(_above(item, cube))}
+        table = keep(table, known.names[number], present(table, known.names[number]) - inside)
     if wanted.sort:
-        masked = _sort(masked, abs(wanted.sort) - 1, wanted.sort < 0)
-    return masked
+        table = sort(table, abs(wanted.sort) - 1, wanted.sort < 0)
+    return table
 
 
-def _pivot(masked: MaskedCellSet, rows: tuple[int, ...], columns: tuple[int, ...]) -> MaskedCellSet:
-    below, above = numbered(masked)
-    if sorted(rows + columns) != list(range(len(below) + len(above))) or not can_pivot(masked):
-        raise RefusalError(400)
-    grid = grid_of(masked)
-    members = [*_distinct(grid.rows), *_distinct(grid.columns)]
-    shape = [len(found) for found in members]
-    order = np.arange(masked.status.size).reshape(shape).transpose([*rows, *columns]).reshape(-1)
-    axes = (_axis([members[k] for k in columns]), _axis([members[k] for k in rows]))
-    return _reorder(masked, axes, order)
+def present(table: MaskedCellSet, hierarchy: str) -> frozenset[str]:
+    """Unique names of the members of a hierarchy on the axes of a table."""
+    return frozenset(member.unique_name for member in _on_axes(table, hierarchy))
 
 
-def _sort(masked: MaskedCellSet, column: int, descending: bool) -> MaskedCellSet:
-    grid = grid_of(masked)
-    if column >= len(grid.columns):
-        raise RefusalError(400)
-    shown = grid.status[:, column] == CellStatus.SHOWN
-    figures = np.where(shown, -grid.values[:, column] if descending else grid.values[:, column], np.inf)
-    rows = _sorted_branches(grid.rows, figures)
-    width = len(grid.columns)
-    order = (np.asarray(rows, dtype=np.int64)[:, None] * width + np.arange(width)).reshape(-1)
-    return _reorder(masked, (Axis(grid.columns), Axis(tuple(grid.rows[row] for row in rows))), order)
+def ancestors(table: MaskedCellSet, hierarchy: str, cube: Cube) -> frozenset[str]:
+    """Unique names of what the members of a hierarchy on the axes of a table lie in."""
+    return frozenset(name for member in _on_axes(table, hierarchy) for name in _above(member, cube))
 
 
-def _sorted_branches(
-    rows: tuple[tuple[AxisMember, ...], ...], figures: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> list[int]:
-    """Row numbers with siblings in order, each followed by its branch, groups of rows staying together."""
-    if not rows or not rows[0]:
-        return list(range(len(rows)))
-    roots: list[int] = []
-    children: dict[int, list[int]] = {}
-    trail: list[int] = []
-    present = {(_group(position), position[-1].unique_name) for position in rows}
-    for row, position in enumerate(rows):
-        group, member = _group(position), position[-1]
-        while trail:
-            above = rows[trail[-1]]
-            astray = member.parent != above[-1].unique_name and (group, member.parent) in present
-            if _group(above) == group and above[-1].depth < member.depth and not astray:
-                break
-            trail.pop()
-        (children.setdefault(trail[-1], []) if trail else roots).append(row)
-        trail.append(row)
-    order: list[int] = []
-    waiting = _in_order(roots, rows, figures)[::-1]
-    while waiting:
-        row = waiting.pop()
-        order.append(row)
-        waiting += _in_order(children.get(row, []), rows, figures)[::-1]
-    return order
+def _on_axes(table: MaskedCellSet, hierarchy: str) -> list[AxisMember]:
+    found: dict[str, AxisMember] = {}
+    for axis in table.axes:
+        if hierarchy in axis.hierarchies:
+            column = axis.hierarchies.index(hierarchy)
+            found |= {position[column].unique_name: position[column] for position in axis.positions}
+    return list(found.values())
 
 
-def _group(position: tuple[AxisMember, ...]) -> tuple[str, ...]:
-    return tuple(member.unique_name for member in position[:-1])
-
-
-def _in_order(
-    siblings: list[int],
-    rows: tuple[tuple[AxisMember, ...], ...],
-    figures: np.ndarray[tuple[int], np.dtype[np.float64]],
-) -> list[int]:
-    """Rows by figure within each run of one group and level; runs stay where they are."""
-    runs = groupby(siblings, key=lambda row: (_group(rows[row]), rows[row][-1].depth))
-    return [row for _, run in runs for row in sorted(run, key=lambda row: float(figures[row]))]
-
-
-def _reorder(
-    masked: MaskedCellSet, axes: tuple[Axis, Axis], order: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> MaskedCellSet:
-    return replace(
-        masked,
-        axes=axes,
-        status=masked.status[order],
-        values=masked.values[order],
-        style=masked.style[order],
-    )
-
-
-def _distinct(positions: tuple[tuple[AxisMember, ...], ...]) -> list[list[AxisMember]]:
-    """The members of each hierarchy, in order of appearance."""
-    width = len(positions[0]) if positions else 0
-    return [list({p[k].unique_name: p[k] for p in positions}.values()) for k in range(width)]
-
-
-def _is_product(positions: tuple[tuple[AxisMember, ...], ...]) -> bool:
-    members = _distinct(positions)
-    names = [tuple(member.unique_name for member in position) for position in positions]
-    whole = _axis(members).positions if members else ((),)
-    return names == [tuple(member.unique_name for member in position) for position in whole]
-
-
-def _axis(members: list[list[AxisMember]]) -> Axis:
-    positions: list[tuple[AxisMember, ...]] = [()]
-    for found in members:
-        positions = [(*before, member) for before in positions for member in found]
-    return Axis(tuple(positions))
+def _above(member: AxisMember, cube: Cube) -> list[str]:
+    index = cube.hierarchy_index.get(member.hierarchy)
+    found: list[str] = []
+    if index is None or member.parent is None:
+        return found
+    hierarchy = cube.hierarchies[index]
+    at = hierarchy.index_of.get(member.parent, -1)
+    while at >= 0:
+        found.append(hierarchy.unique_names[at])
+        at = int(hierarchy.parent[at])
+    return found

@@ -1,74 +1,289 @@
-"""The form with which a reader sorts and pivots a table."""
+"""The form with which a reader chooses members, turns and sorts a table, and what its answers mean."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
 
-from app.domain.cube import Texts, text_in
+from app.domain.cube import Cube, Texts, text_in
 from app.domain.masked import MaskedCellSet
-from app.web.arrange import Arrangement, arrange, can_pivot, numbered
-from app.web.contexts import Arranger, Chooser, Option
+from app.web.arrange import Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
+from app.web.contexts import Arranger, Chooser, HierarchyForm, Link, Option
 from app.web.language import translations
-from app.web.tables import caption, grid_of
+from app.web.moves import flat
+from app.web.picks import FROM, LAST, LEVEL, Members
+from app.web.tables import MEASURES, caption, grid_of
 
-#: More columns than these aren't offered one by one.
+#: More columns than these aren't offered one by one for sorting.
 _COLUMNS = 60
+TICKED = "ticked"
+#: Fields that only the form says; an address says what they come to.
+FORM_FIELDS = ("place", "which", "since", "count", "one", "was", "tick")
 
 
-def arranger(
-    query: str,
-    published: MaskedCellSet,
-    wanted: Arrangement,
-    hierarchies: Mapping[str, Texts],
-    kept: tuple[tuple[str, str], ...],
-    language: str,
-) -> Arranger:
-    """Every way that makes sense for the table, with the present one chosen."""
-    _ = translations(language).gettext
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What the form is about: a query's table as published, and what an address wants of it.
+
+    ``base`` is the page's address; ``kept`` are the other fields of its query string.
+    """
+
+    query: str
+    published: MaskedCellSet
+    cube: Cube
+    wanted: Arrangement
+    captions: Mapping[str, Texts]
+    base: str
+    kept: tuple[tuple[str, str], ...]
+    language: str
+
+    def address(self, wanted: Arrangement, *more: tuple[str, str], part: str = "") -> str:
+        """The page with another arrangement of this table."""
+        said = urlencode((*self.kept, *wanted.fields(self.query), *more))
+        return f"{self.base}{f'?{said}' if said else ''}#{part or self.query}"
+
+
+def arranger(subject: Subject, editing: bool) -> Arranger:
+    """The form with the present state chosen, and the links beside it."""
+    _ = translations(subject.language).gettext
+    wanted = replace(subject.wanted, page=(1, 1))
+    known = hierarchies_of(subject.published, subject.cube)
+    places = _places(known, wanted)
+    plain = replace(wanted, totals=True)
+    table = flat(arrange(subject.published, replace(plain, sort=0, folded={}), subject.cube))
+    links = []
+    if known.whole and known.members:
+        swapped = replace(
+            wanted, rows=places["columns"], columns=places["rows"], fixed=places["fixed"], sort=0
+        )
+        links.append(Link(_("Swap rows and columns"), subject.address(_tidy(swapped, known))))
+    if any(ancestors(table, name, subject.cube) & present(table, name) for name in known.names):
+        text = _("Without totals") if wanted.totals else _("With totals")
+        links.append(Link(text, subject.address(replace(wanted, totals=not wanted.totals, sort=0))))
+    if wanted != Arrangement():
+        links.append(Link(_("As published"), subject.address(Arrangement())))
+    forms = tuple(_form(subject, known, number, places) for number in range(len(known.members)))
     return Arranger(
-        kept=kept,
-        sorts=Chooser(f"sort.{query}", _("Order of the rows"), _sorts(published, wanted, language)),
-        pivots=Chooser(
-            f"pivot.{query}", _("Rows and columns"), _pivots(published, wanted, hierarchies, language)
-        ),
-        active=wanted != Arrangement(),
+        query=subject.query,
+        edit=subject.address(wanted, ("edit", subject.query), part=f"choose.{subject.query}"),
+        close=subject.address(wanted),
+        editing=editing,
+        links=tuple(links),
+        summary=tuple(_summary(subject, known, wanted)),
+        kept=(*subject.kept, *((name, text) for name, text in _carried(wanted, subject.query, places))),
+        sorts=Chooser(f"sort.{subject.query}", _("Order of the rows"), _sorts(subject, wanted)),
+        hierarchies=forms if editing else (),
+        fixed=tuple(form.one for form in forms if form.one is not None),
     )
 
 
-def _sorts(published: MaskedCellSet, wanted: Arrangement, language: str) -> tuple[Option, ...]:
-    _ = translations(language).gettext
-    pivoted = arrange(published, Arrangement(wanted.rows, wanted.columns))
+def _carried(wanted: Arrangement, query: str, places: Mapping[str, tuple[int, ...]]) -> list[tuple[str, str]]:
+    """Fields of the state that the form doesn't ask for, so that it keeps them."""
+    whole = replace(wanted, rows=places["rows"], columns=places["columns"], fixed=places["fixed"], sort=0)
+    return [
+        (name, text)
+        for name, text in whole.fields(query)
+        if name.startswith(("pivot.", "fold.", "totals.", "pick."))
+    ]
+
+
+def _places(known: Hierarchies, wanted: Arrangement) -> dict[str, tuple[int, ...]]:
+    rows, columns = wanted.rows, wanted.columns
+    if rows is None or columns is None:
+        rows, columns = tuple(range(known.rows)), tuple(range(known.rows, len(known.members)))
+    return {"rows": rows, "columns": columns, "fixed": wanted.fixed}
+
+
+def _tidy(wanted: Arrangement, known: Hierarchies) -> Arrangement:
+    """The same arrangement, said without what is as published."""
+    published = _places(known, Arrangement())
+    if (wanted.rows, wanted.columns) == (published["rows"], published["columns"]):
+        return replace(wanted, rows=None, columns=None)
+    return wanted
+
+
+def _name(subject: Subject, members: Members) -> str:
+    hierarchy = members.members[0].hierarchy
+    own = text_in(subject.captions.get(hierarchy, {}), subject.language)
+    return own or (translations(subject.language).gettext("Figures") if hierarchy == MEASURES else hierarchy)
+
+
+def _summary(subject: Subject, known: Hierarchies, wanted: Arrangement) -> list[str]:
+    _ = translations(subject.language).gettext
+    said = []
+    for number, pick in wanted.picks.items():
+        members = known.members[number]
+        if number in wanted.fixed:
+            continue
+        said.append(
+            _("%(name)s: %(some)s of %(all)s")
+            % {
+                "name": _name(subject, members),
+                "some": len(members.pick(pick)),
+                "all": len(members.members),
+            }
+        )
+    return said
+
+
+def _form(
+    subject: Subject, known: Hierarchies, number: int, places: Mapping[str, tuple[int, ...]]
+) -> HierarchyForm:
+    _ = translations(subject.language).gettext
+    members = known.members[number]
+    pick = subject.wanted.picks.get(number, "")
+    chosen = members.pick(pick)
+    suffix = f"{subject.query}.{number}"
+    floor = min(member.depth for member in members.members)
+    options = tuple(
+        Option(term, caption(member, subject.language), member.depth - floor, member.unique_name in chosen)
+        for term, member in zip(members.terms, members.members, strict=True)
+    )
+    where = next(place for place, numbers in places.items() if number in numbers)
+    first = next((option.key for option in options if option.chosen), "")
+    periods = members.time and len(members.depths()) == 1
+    since = pick.removeprefix(FROM) if pick.startswith(FROM) else first
+    return HierarchyForm(
+        suffix=suffix,
+        name=_name(subject, members),
+        place=Chooser(
+            f"place.{suffix}",
+            _("Place in the table"),
+            tuple(
+                Option(key, text, 0, key == where)
+                for key, text in (
+                    ("rows", _("Rows")),
+                    ("columns", _("Columns")),
+                    ("fixed", _("One for the whole table")),
+                )
+            ),
+        )
+        if known.whole
+        else None,
+        which=Chooser(f"which.{suffix}", _("Members"), _modes(subject, members, pick)),
+        ticks=options,
+        since=Chooser(f"since.{suffix}", _("From"), tuple(replace(o, chosen=o.key == since) for o in options))
+        if periods
+        else None,
+        count=int(pick.removeprefix(LAST)) if pick.startswith(LAST) else min(5, len(options)),
+        was=pick,
+        one=Chooser(
+            f"one.{suffix}",
+            _name(subject, members),
+            tuple(replace(o, chosen=o.key == first) for o in options),
+        )
+        if where == "fixed"
+        else None,
+    )
+
+
+def _modes(subject: Subject, members: Members, pick: str) -> tuple[Option, ...]:
+    _ = translations(subject.language).gettext
+    present = _mode(pick)
+    modes = [("", _("All (%(num)s)") % {"num": len(members.members)})]
+    depths = members.depths()
+    if len(depths) > 1:
+        levels = subject.cube.hierarchies[subject.cube.hierarchy_index[members.members[0].hierarchy]].levels
+        modes += [
+            (f"{LEVEL}{depth}", text_in(levels[depth].captions, subject.language) or levels[depth].name)
+            for depth in depths
+            if sum(member.depth == depth for member in members.members) > 1
+        ]
+    modes.append((TICKED, _("The ticked ones")))
+    if members.time and len(depths) == 1:
+        modes += [("from", _("From a period on")), ("last", _("The last periods"))]
+    return tuple(Option(key, text, 0, key == present) for key, text in modes)
+
+
+def _mode(pick: str) -> str:
+    """How a pick chooses, as a value of the form."""
+    if "," not in pick:
+        for start, mode in ((FROM, "from"), (LAST, "last")):
+            if pick.startswith(start):
+                return mode
+        if not pick or pick.startswith(LEVEL):
+            return pick
+    return TICKED
+
+
+def _sorts(subject: Subject, wanted: Arrangement) -> tuple[Option, ...]:
+    _ = translations(subject.language).gettext
+    table = arrange(subject.published, replace(wanted, sort=0), subject.cube)
     options = [Option("", _("As published"), 0, wanted.sort == 0)]
-    for number, position in enumerate(grid_of(pivoted).columns[:_COLUMNS], 1):
-        name = ", ".join(caption(member, language) for member in position)
+    for number, position in enumerate(grid_of(table).columns[:_COLUMNS], 1):
+        name = ", ".join(caption(member, subject.language) for member in position)
         for sign, text in ((-1, _("%(column)s, largest first")), (1, _("%(column)s, smallest first"))):
             key = sign * number
             options.append(Option(str(key), text % {"column": name}, 0, wanted.sort == key))
     return tuple(options)
 
 
-def _pivots(
-    published: MaskedCellSet, wanted: Arrangement, hierarchies: Mapping[str, Texts], language: str
-) -> tuple[Option, ...]:
-    _ = translations(language).gettext
-    below, above = numbered(published)
-    names = [text_in(hierarchies.get(h, {}), language) or _("Figures") for h in (*below, *above)]
-    rows, columns = tuple(range(len(below))), tuple(range(len(below), len(names)))
-    options = [Option("", _("As published"), 0, wanted.rows is None)]
-    if not can_pivot(published):
-        return tuple(options)
-    ways = [Arrangement(columns, rows)]
-    ways += [Arrangement(tuple(r for r in rows if r != k), (*columns, k)) for k in rows]
-    ways += [Arrangement((*rows, k), tuple(c for c in columns if c != k)) for k in columns]
-    if wanted.rows is not None and wanted.columns is not None:
-        ways.append(Arrangement(wanted.rows, wanted.columns))
-    for way in dict.fromkeys(ways):
-        assert way.rows is not None
-        assert way.columns is not None
-        text = _("%(rows)s down, %(columns)s across") % {
-            "rows": " · ".join(names[k] for k in way.rows) or "—",
-            "columns": " · ".join(names[k] for k in way.columns) or "—",
+# -------------------------------------------------------------------------- what was sent
+
+
+def is_form(fields: Mapping[str, str]) -> bool:
+    """Whether a query string comes from the form."""
+    return any(name.partition(".")[0] in FORM_FIELDS for name in fields)
+
+
+def settle(
+    fields: Mapping[str, str], query: str, wanted: Arrangement, published: MaskedCellSet, cube: Cube
+) -> Arrangement:
+    """The arrangement that the form's fields come to.
+
+    Parameters
+    ----------
+    fields
+        Of the query string; ``tick.…`` are terms with commas between them.
+    wanted
+        What the address says without the form's own fields.
+    """
+    known = hierarchies_of(published, cube)
+    picks = dict(wanted.picks)
+    places: dict[str, list[int]] = {"rows": [], "columns": [], "fixed": []}
+    before = _places(known, wanted)
+    order = [number for numbers in before.values() for number in numbers]
+    for number in [n for n in order if n < len(known.members)]:
+        suffix = f"{query}.{number}"
+        was = next(place for place, numbers in before.items() if number in numbers)
+        where = fields.get(f"place.{suffix}", was)
+        places[where if where in places else was].append(number)
+        if f"one.{suffix}" in fields and was == "fixed" and where == "fixed":
+            picks[number] = fields[f"one.{suffix}"]
+        elif f"which.{suffix}" in fields:
+            picks[number] = _picked(fields, suffix, known.members[number])
+    turned = any(tuple(places[place]) != before[place] for place in places)
+    made = replace(wanted, picks={n: pick for n, pick in picks.items() if pick}, page=(1, 1))
+    if known.whole:
+        made = replace(
+            made,
+            rows=tuple(places["rows"]),
+            columns=tuple(places["columns"]),
+            fixed=tuple(places["fixed"]),
+        )
+        made = _tidy(made, known)
+    columns = len(grid_of(arrange(published, replace(made, sort=0), cube)).columns)
+    return replace(made, sort=0) if turned or abs(made.sort) > columns else made
+
+
+def _picked(fields: Mapping[str, str], suffix: str, members: Members) -> str:
+    mode, was = fields[f"which.{suffix}"], fields.get(f"was.{suffix}", "")
+    ticked = [term for term in fields.get(f"tick.{suffix}", "").split(",") if term]
+    if mode == _mode(was) and mode != TICKED and f"tick.{suffix}" in fields:
+        # Without scripts a reader may tick members and leave the rest of the form as it was.
+        chosen = members.pick(was)
+        shown = [t for t, m in zip(members.terms, members.members, strict=True) if m.unique_name in chosen]
+        said = {
+            "from": f"{FROM}{fields.get(f'since.{suffix}', '')}",
+            "last": f"{LAST}{fields.get(f'count.{suffix}', '')}",
         }
-        chosen = (way.rows, way.columns) == (wanted.rows, wanted.columns)
-        options.append(Option(way.fields("")[0][1], text, 0, chosen))
-    return tuple(options)
+        if set(shown) != set(ticked) and said.get(mode, was) == was:
+            mode = TICKED
+    if mode == "from":
+        return f"{FROM}{fields.get(f'since.{suffix}', '')}"
+    if mode == "last":
+        return f"{LAST}{fields.get(f'count.{suffix}', '')}"
+    if mode == TICKED:
+        return "" if len(ticked) == len(members.members) else ",".join(ticked)
+    return mode

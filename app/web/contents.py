@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import urlencode
 
 from app.domain.catalogue import Catalogue
 from app.domain.masked import AxisMember
@@ -157,6 +158,16 @@ class Contents:
         """Unique names of the hierarchies of time of a query's cube."""
         cube = self.catalogue.cubes[self.catalogue.cube_of[sheet, query]]
         return frozenset(hierarchy.unique_name for hierarchy in cube.hierarchies if hierarchy.time)
+
+
+def choice_fields(choices: tuple[Choice, ...]) -> tuple[tuple[str, str], ...]:
+    """What an address says of choices."""
+    return tuple((f"p.{choice.parameter.name}", choice.key) for choice in choices)
+
+
+def address_query(choices: tuple[Choice, ...], more: tuple[tuple[str, str], ...] = ()) -> str:
+    """The query string that says these choices, and more fields."""
+    return urlencode((*choice_fields(choices), *more))
 
 
 def _enter(folder: Folder, number: str, path: tuple[Folder, ...]) -> FolderEntry:

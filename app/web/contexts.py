@@ -80,13 +80,52 @@ class Chooser:
 
 
 @dataclass(frozen=True)
-class Arranger:
-    """The form that sorts and pivots a table; ``kept`` are the address's other fields."""
+class HierarchyForm:
+    """The part of the form that is about one hierarchy of a table.
 
+    ``suffix`` ends its fields' names. ``place`` is None where hierarchies can't move, ``since`` where the
+    members are no periods; ``one`` chooses the member when it is the same for the whole table. ``was`` is the
+    pick that the form was made with.
+    """
+
+    suffix: str
+    name: str
+    place: Chooser | None
+    which: Chooser
+    ticks: tuple[Option, ...]
+    since: Chooser | None
+    count: int
+    was: str
+    one: Chooser | None
+
+
+@dataclass(frozen=True)
+class Arranger:
+    """How a reader chooses, turns and sorts a table.
+
+    ``kept`` are the address's other fields, ``links`` lead to a changed table at once, ``summary`` says what
+    is left out; ``hierarchies`` are filled while ``editing``, ``fixed`` choose a member of each hierarchy
+    that is neither down nor across.
+    """
+
+    query: str
+    edit: str
+    close: str
+    editing: bool
+    links: tuple[Link, ...]
+    summary: tuple[str, ...]
     kept: tuple[tuple[str, str], ...]
     sorts: Chooser
-    pivots: Chooser
-    active: bool
+    hierarchies: tuple[HierarchyForm, ...]
+    fixed: tuple[Chooser, ...]
+
+
+@dataclass(frozen=True)
+class Pager:
+    """Where a page's window of a large table lies: rows and columns by number from 1, links to others."""
+
+    said: tuple[str, ...]
+    links: tuple[Link, ...]
 
 
 @dataclass(frozen=True)
@@ -110,6 +149,7 @@ class Block:
     maps: tuple[TileMap, ...]
     downloads: tuple[Link, ...]
     arranger: Arranger
+    pager: Pager | None
     elsewhere: Elsewhere
 
 
@@ -129,6 +169,7 @@ class SheetPage:
     address: str
     citation: str
     dataset: Markup
+    editing: bool
 
 
 @dataclass(frozen=True, eq=False)

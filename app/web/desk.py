@@ -25,6 +25,8 @@ from app.web.reply import IMMUTABLE, NO_STORE, REVALIDATE, Headers, Reply
 HTML = "text/html; charset=utf-8"
 PROBLEM = "application/problem+json"
 #: Headers of what programs on any page may read.
+#: A form sends a field for each member that is ticked.
+_MOST_FIELDS = 5000
 ANYONE = (
     ("access-control-allow-origin", "*"),
     ("access-control-expose-headers", "ETag, Link, Retry-After, Content-Disposition"),
@@ -162,13 +164,19 @@ def fields_of(request: Request) -> dict[str, str]:
             request.scope["query_string"].decode("ascii"),
             keep_blank_values=True,
             errors="strict",
-            max_num_fields=64,
+            max_num_fields=_MOST_FIELDS,
         )
     except ValueError:
         raise RefusalError(400) from None
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise RefusalError(400)
+    fields: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in fields:
+            fields[name] = value
+        elif name.startswith("tick."):
+            # Boxes of one name: each value is a term, which has no comma of its own.
+            fields[name] += f",{value}"
+        else:
+            raise RefusalError(400)
     return fields
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Any
 
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.domain.numbers import format_value
+from app.web.arrange import Arrangement, Hierarchies
 from app.web.scales import class_limits
 from app.web.tables import caption, grid_of
 
@@ -107,6 +108,16 @@ def draw_maps(
             )
         )
     return tuple(maps)
+
+
+def with_areas_down(wanted: Arrangement, known: Hierarchies) -> Arrangement:
+    """The arrangement with the areas (the outermost hierarchy of the published rows) down, the rest across,
+    so that a map remains a map however its table is turned."""
+    if not known.whole or not known.rows:
+        return replace(wanted, rows=None, columns=None, fixed=(), sort=0, folded={})
+    others = tuple(n for n in range(1, len(known.members)) if n not in wanted.fixed)
+    fixed = tuple(n for n in wanted.fixed if n)
+    return replace(wanted, rows=(0,), columns=others, fixed=fixed, sort=0, folded={})
 
 
 def _range(low: str, high: str) -> str:

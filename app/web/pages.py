@@ -6,24 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from app.domain.cube import Texts, text_in
+from app.domain.cube import text_in
 from app.domain.masked import MaskedCellSet
-from app.domain.observations import observations_of
-from app.domain.publication import Folder, QueryDefinition
+from app.domain.publication import Folder, QueryDefinition, Sheet
 from app.serve.answer import LiveReader, Served
-from app.web import charts, harvest, maps
-from app.web.arrange import Arrangement, arrange, read_arrangement
-from app.web.arranger import arranger
-from app.web.contents import Choice, Contents, SheetEntry
+from app.web import harvest
+from app.web.arrange import Arrangement, read_arrangement
+from app.web.arranger import is_form, settle
+from app.web.blocks import View
+from app.web.contents import Choice, Contents, SheetEntry, address_query, choice_fields
 from app.web.contexts import (
     AddressGroup,
     ApiPage,
-    Block,
     Chooser,
     ConfidentialityPage,
-    Elsewhere,
     EmbedPage,
     ErrorPage,
     FolderPage,
@@ -36,14 +34,13 @@ from app.web.contexts import (
     SearchResult,
     SheetPage,
 )
-from app.web.formats.download import TableDownload
 from app.web.formats.registry import formats_for
 from app.web.language import INTERFACE, language_name, long_date, translations
-from app.web.locate import prefix_of
+from app.web.locate import AS_OF, prefix_of
 from app.web.protection import protected_measures
 from app.web.render import markdown
 from app.web.search import Hit, SearchIndex
-from app.web.tables import caption, lay_out
+from app.web.tables import caption
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,12 +216,20 @@ class Site:
         fields: Mapping[str, str],
     ) -> SheetPage:
         sheet = entry.sheet
-        arrangements = {query.id: read_arrangement(fields, query.id) for query in sheet.queries}
+        arrangements = _arrangements(sheet, fields)
         kept = tuple(pair for name, wanted in arrangements.items() for pair in wanted.fields(name))
         query = address_query(choices, kept)
         path = f"s/{quote(sheet.id)}"
         blocks = tuple(
-            self._block(entry, definition, served.masked, choices, arrangements)
+            self.view(entry, definition, choices, served.masked, arrangements[definition.id]).block(
+                tuple(
+                    pair
+                    for name, other in arrangements.items()
+                    if name != definition.id
+                    for pair in other.fields(name)
+                ),
+                fields.get("edit") == definition.id,
+            )
             for definition, served in answers
         )
         before, after = self.contents.neighbours(sheet)
@@ -241,28 +246,57 @@ class Site:
             hidden=sum(block.table.hidden for block in blocks),
             empty=sum(block.table.empty for block in blocks),
             address=f"{self.root}/{path}",
-            citation=self._citation(entry, choices),
+            citation=self._citation(entry, query),
+            editing=any(block.arranger.editing for block in blocks),
             dataset=Markup(harvest.dataset_document(self.contents, entry, self.language, self.base)),
         )
 
-    def embed(
-        self, entry: SheetEntry, query: QueryDefinition, choices: tuple[Choice, ...], masked: MaskedCellSet
-    ) -> EmbedPage:
-        title = text_in(entry.sheet.title, self.language)
-        state = address_query(choices)
-        path = f"s/{quote(entry.sheet.id)}"
+    def view(
+        self,
+        entry: SheetEntry,
+        query: QueryDefinition,
+        choices: tuple[Choice, ...],
+        masked: MaskedCellSet,
+        wanted: Arrangement,
+    ) -> View:
+        """A query as an address wants it seen."""
+        return View(self.contents, self.language, self.base, self.root, entry, query, choices, masked, wanted)
+
+    def settle(
+        self,
+        entry: SheetEntry,
+        choices: tuple[Choice, ...],
+        answers: tuple[tuple[QueryDefinition, Served], ...],
+        fields: Mapping[str, str],
+    ) -> str:
+        """The address of what the form for arranging a table was sent with."""
+        said: list[tuple[str, str]] = [*choice_fields(choices)]
+        said += [(name, fields[name]) for name in ("release", AS_OF) if name in fields]
+        target = ""
+        for query, served in answers:
+            cube = self.contents.catalogue.cubes[self.contents.catalogue.cube_of[entry.sheet.id, query.id]]
+            wanted = read_arrangement(fields, query.id)
+            mine = {name: text for name, text in fields.items() if f".{query.id}." in name}
+            if is_form(mine):
+                wanted = settle(mine, query.id, wanted, served.masked, cube)
+                target = query.id
+            said += wanted.fields(query.id)
+        return f"{self.root}/s/{quote(entry.sheet.id)}?{urlencode(said)}#{target}"
+
+    def embed(self, view: View) -> EmbedPage:
+        title = text_in(view.entry.sheet.title, self.language)
+        path = f"s/{quote(view.entry.sheet.id)}"
         return EmbedPage(
-            frame=self.frame(title, path, state),
-            block=self._block(entry, query, masked, choices, {query.id: Arrangement()}),
+            frame=self.frame(title, path, view.suffix.removeprefix("?")),
+            block=view.block((), editing=False, expandable=False),
             source=Link(
                 " · ".join(filter(None, [text_in(self.contents.catalogue.publisher, self.language), title])),
-                f"{self.root}/{path}{f'?{state}' if state else ''}",
+                f"{view.sheet_address}{view.suffix}",
             ),
         )
 
-    def _citation(self, entry: SheetEntry, choices: tuple[Choice, ...]) -> str:
+    def _citation(self, entry: SheetEntry, state: str) -> str:
         catalogue = self.contents.catalogue
-        state = address_query(choices)
         # A citation names what was read, and that is one release.
         lasting = f"{self.base}{prefix_of(catalogue.release_id)}/{self.language}/s/{quote(entry.sheet.id)}"
         address = f"{lasting}?{state}" if state else lasting
@@ -279,17 +313,6 @@ class Site:
         }
         return f"{said % facts} {address}"
 
-    def _elsewhere(self, entry: SheetEntry, query: QueryDefinition, title: str, suffix: str) -> Elsewhere:
-        path = f"{quote(entry.sheet.id)}/{quote(query.id)}"
-        csv = f"{self.base}{self.root}/s/{path}.csv{suffix}"
-        frame = f"{self.base}{self.root}/embed/{path}{suffix}"
-        named = escape(title)
-        return Elsewhere(
-            embed=f'<iframe src="{escape(frame)}" title="{named}" width="100%" height="480"></iframe>',
-            python=f'import pandas\n\ntable = pandas.read_csv("{csv}")',
-            r=f'table <- read.csv("{csv}", check.names = FALSE)',
-        )
-
     def _chooser(self, choice: Choice) -> Chooser:
         floor = min(member.depth for member in choice.options)
         return Chooser(
@@ -301,135 +324,9 @@ class Site:
             ),
         )
 
-    def _block(
-        self,
-        entry: SheetEntry,
-        query: QueryDefinition,
-        masked: MaskedCellSet,
-        choices: tuple[Choice, ...],
-        arrangements: Mapping[str, Arrangement],
-    ) -> Block:
-        sheet = entry.sheet
-        base = f"{self.root}/s/{quote(sheet.id)}/{quote(query.id)}"
-        state = address_query(choices)
-        suffix = f"?{state}" if state else ""
-        captions = self.contents.hierarchy_captions(sheet.id, query.id)
-        wanted = arrangements[query.id]
-        others = tuple(
-            pair for name, other in arrangements.items() if name != query.id for pair in other.fields(name)
-        )
-        title = text_in(query.title, self.language) or text_in(sheet.title, self.language)
-        return Block(
-            id=query.id,
-            title=title,
-            context=self._context(choices, masked, captions, title),
-            table=lay_out(arrange(masked, wanted), captions, self.language),
-            chart=self._chart(entry, query, masked),
-            maps=self._maps(entry, query, masked),
-            downloads=tuple(
-                Link(form.name, f"{base}.{form.extension}{suffix}") for form in formats_for(query.view)
-            ),
-            elsewhere=self._elsewhere(entry, query, title, suffix),
-            arranger=arranger(
-                query.id, masked, wanted, captions, (*choice_fields(choices), *others), self.language
-            ),
-        )
 
-    def _chart(self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet) -> charts.Chart | None:
-        if query.view != "chart":
-            return None
-        time = self.contents.time_hierarchies(entry.sheet.id, query.id)
-        return charts.draw(masked, query.options, time, self.language)
-
-    def _maps(
-        self, entry: SheetEntry, query: QueryDefinition, masked: MaskedCellSet
-    ) -> tuple[maps.TileMap, ...]:
-        if query.view != "map":
-            return ()
-        catalogue = self.contents.catalogue
-        cube = catalogue.cubes[catalogue.cube_of[entry.sheet.id, query.id]]
-        return maps.draw_maps(masked, query.options, cube, self.language)
-
-    def _context(
-        self,
-        choices: tuple[Choice, ...],
-        masked: MaskedCellSet,
-        captions: Mapping[str, Texts],
-        title: str,
-    ) -> tuple[tuple[str, str], ...]:
-        """What holds for the whole table: the choices, then the rest of the slicer."""
-        said = [
-            (text_in(choice.parameter.title, self.language), caption(choice.member, self.language))
-            for choice in choices
-        ]
-        chosen = {choice.member.unique_name for choice in choices}
-        said += [
-            (text_in(captions.get(member.hierarchy, {}), self.language), caption(member, self.language))
-            for member in masked.slicer
-            if member.unique_name not in chosen
-        ]
-        return tuple(pair for pair in said if pair != ("", title))
-
-    def download(
-        self, entry: SheetEntry, query: QueryDefinition, choices: tuple[Choice, ...], masked: MaskedCellSet
-    ) -> TableDownload:
-        catalogue = self.contents.catalogue
-        sheet = entry.sheet
-        state = address_query(choices)
-        captions = self.contents.hierarchy_captions(sheet.id, query.id)
-        names = [text_in(sheet.title, self.language), text_in(query.title, self.language)]
-        chosen = ", ".join(caption(choice.member, self.language) for choice in choices)
-        return TableDownload(
-            cells=observations_of(masked),
-            masked=masked,
-            cube=catalogue.cubes[catalogue.cube_of[sheet.id, query.id]],
-            language=self.language,
-            number=entry.number,
-            title=". ".join(dict.fromkeys(filter(None, [*names, chosen]))),
-            notes=text_in(sheet.notes, self.language),
-            publisher=text_in(catalogue.publisher, self.language),
-            office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
-            identity=f"{sheet.id}/{query.id}",
-            released=catalogue.created,
-            address=f"{self.root}/s/{quote(sheet.id)}{f'?{state}' if state else ''}",
-            context=self._context(choices, masked, captions, ""),
-            lay_out=lambda: lay_out(masked, captions, self.language),
-            draw_chart=lambda: self._chart(entry, query, masked),
-            draw_maps=lambda: self._maps(entry, query, masked),
-            words=self._words(),
-        )
-
-    def _words(self) -> dict[str, str]:
-        return {
-            "confidential": self._("confidential"),
-            "hidden": self._("Confidential: showing the figure could tell about a single person or firm."),
-            "empty": self._("There is nothing to count."),
-            "table": self._("Table"),
-            "about": self._("About this table"),
-            "title": self._("Title"),
-            "publisher": self._("Publisher"),
-            "released": self._("Released"),
-            "release": self._("Release"),
-            "address": self._("Address"),
-            "notes": self._("Notes"),
-            "unit": self._("Unit"),
-            "value": self._("Value"),
-            "decimals": self._("Decimals"),
-            "status": self._("Status of the figure"),
-            "confidentiality": self._("Confidentiality of the figure"),
-            "normal": self._("exact figure"),
-            "free": self._("free to publish"),
-        }
-
-
-def choice_fields(choices: tuple[Choice, ...]) -> tuple[tuple[str, str], ...]:
-    """What an address says of choices."""
-    return tuple((f"p.{choice.parameter.name}", choice.key) for choice in choices)
-
-
-def address_query(choices: tuple[Choice, ...], more: tuple[tuple[str, str], ...] = ()) -> str:
-    """The query string that says these choices, and more fields."""
-    return urlencode((*choice_fields(choices), *more))
+def _arrangements(sheet: Sheet, fields: Mapping[str, str]) -> dict[str, Arrangement]:
+    return {query.id: read_arrangement(fields, query.id) for query in sheet.queries}
 
 
 def answer_queries(

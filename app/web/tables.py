@@ -21,6 +21,15 @@ MEASURES = "[Measures]"
 
 
 @dataclass(frozen=True)
+class Toggle:
+    """A link that opens or closes a member's branch; ``text`` says so, ``is_open`` is how it is now."""
+
+    address: str
+    text: str
+    is_open: bool
+
+
+@dataclass(frozen=True)
 class Header:
     """A header cell; ``unit`` is said under it when the columns' or rows' units differ."""
 
@@ -28,6 +37,7 @@ class Header:
     span: int = 1
     depth: int = 0
     unit: str = ""
+    toggle: Toggle | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,11 @@ class Table:
     hidden: int
     empty: int
 
+    @property
+    def has_toggles(self) -> bool:
+        """Whether a row can be opened or closed, so that all rows leave room for that."""
+        return any(row.header.toggle for group in self.groups for row in group.rows)
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -107,8 +122,14 @@ def caption(member: AxisMember, language: str) -> str:
     return text_in(member.captions, language) or member.unique_name
 
 
-def lay_out(masked: MaskedCellSet, hierarchies: Mapping[str, Texts], language: str) -> Table:
-    """The table of a masked cellset in a language."""
+def lay_out(
+    masked: MaskedCellSet,
+    hierarchies: Mapping[str, Texts],
+    language: str,
+    toggles: Mapping[str, Toggle] | None = None,
+) -> Table:
+    """The table of a masked cellset in a language; ``toggles`` are by unique name of the member."""
+    toggles = toggles or {}
     grid = grid_of(masked)
     units = _Units(masked, grid, language)
     cells = _cells(masked, grid, language)
@@ -121,6 +142,7 @@ def lay_out(masked: MaskedCellSet, hierarchies: Mapping[str, Texts], language: s
                     caption(position[-1], language) if position else "",
                     depth=position[-1].depth - floor if position else 0,
                     unit=units.row[index],
+                    toggle=toggles.get(position[-1].unique_name) if position else None,
                 ),
                 cells[index],
             ),
@@ -129,7 +151,7 @@ def lay_out(masked: MaskedCellSet, hierarchies: Mapping[str, Texts], language: s
     ]
     return Table(
         stub=" · ".join(filter(None, _names(grid.rows, hierarchies, language))),
-        head=_head(grid.columns, units.column, language),
+        head=_head(grid.columns, units.column, language, toggles),
         spanners=tuple(_names(grid.columns, hierarchies, language)),
         groups=tuple(
             Group(heading, tuple(row for _, row in members))
@@ -157,7 +179,10 @@ def _cells(masked: MaskedCellSet, grid: Grid, language: str) -> list[tuple[Cell,
 
 
 def _head(
-    columns: tuple[tuple[AxisMember, ...], ...], units: tuple[str, ...], language: str
+    columns: tuple[tuple[AxisMember, ...], ...],
+    units: tuple[str, ...],
+    language: str,
+    toggles: Mapping[str, Toggle],
 ) -> tuple[tuple[Header, ...], ...]:
     hierarchies = [member.hierarchy for member in columns[0]] if columns else []
     speaking = hierarchies.index(MEASURES) if MEASURES in hierarchies else len(hierarchies) - 1
@@ -176,6 +201,7 @@ def _head(
                     caption(columns[run[0]][level], language),
                     span=len(run),
                     unit=units[run[0]] if level == speaking else "",
+                    toggle=toggles.get(columns[run[0]][level].unique_name),
                 )
                 for run in runs
             )

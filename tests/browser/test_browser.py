@@ -20,6 +20,8 @@ PAGES = {
     "programs": "/es/api",
     "embedded": "/en/embed/territory/places/bars",
     "arranged": "/en/s/territory/places?sort.table=-1&pivot.table=0-2~1",
+    "choosing": "/es/s/territory/places?edit=table&pivot.table=0~1~2",
+    "fixed": "/en/s/territory/places?pivot.table=0~1~2&fold.table.0=N&pick.table.2=W",
     "error": "/en/nowhere",
 }
 SIZES = {"desktop": (1280, 900), "phone": (360, 740)}
@@ -93,12 +95,13 @@ def test_choosing_reading_and_downloading_work_without_scripts(
 def test_sorting_and_turning_a_table_work_without_scripts(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/territory/places", java_script_enabled=False)
     section = page.locator("#table")
-    section.get_by_text("Sort and rearrange").click()
+    section.get_by_role("link", name="Choose and arrange").click()
     section.get_by_label("Order of the rows").select_option("Taxpayers, Women, largest first")
     section.get_by_role("button", name="Show").click()
     first = section.locator("tbody th.d1").first.inner_text()
-    section.get_by_label("Rows and columns").select_option("Place · Sex down, Figures across")
-    section.get_by_label("Order of the rows").select_option("As published")
+    section.get_by_role("link", name="Choose and arrange").click()
+    sex = section.get_by_role("group", name="Sex").first
+    sex.get_by_label("Place in the table").select_option("Rows")
     section.get_by_role("button", name="Show").click()
     groups = section.locator("tr.group").count()
     page.context.close()

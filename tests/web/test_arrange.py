@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from urllib.parse import parse_qsl, unquote, urlencode
 
 import pytest
 from hypothesis import given
@@ -10,15 +12,17 @@ from hypothesis import strategies as st
 from lxml import html
 from starlette.types import ASGIApp
 
+from app.domain.cube import text_in
 from app.domain.masked import Axis, CellStatus, MaskedCellSet
-from app.serve.answer import LiveReader
+from app.serve.answer import LiveReader, NotPublishedError
 from app.web.app import create_app
-from app.web.arrange import Arrangement, arrange, can_pivot, read_arrangement
+from app.web.arrange import Arrangement, arrange, hierarchies_of, read_arrangement
 from app.web.refusals import RefusalError
 from app.web.tables import grid_of
-from tests.web.office import MemoryStore
+from tests.web.office import MemoryStore, build_cube
 from tests.web.visitor import ReadCell, ask, read_table
 
+CUBE = build_cube()
 PLACES = ("territory/places", "table", ("[Year].[Year].&[2023]",))
 YEARS = ("time/years", "table", ())
 
@@ -28,6 +32,7 @@ def site() -> ASGIApp:
     return create_app(MemoryStore())
 
 
+@cache
 def masked(address: tuple[str, str, tuple[str, ...]]) -> MaskedCellSet:
     return LiveReader(MemoryStore()).answer("r1", *address).masked
 
@@ -56,14 +61,147 @@ arrangements = st.builds(
 def test_every_arrangement_holds_the_same_cells(wanted: Arrangement) -> None:
     for address in (PLACES, YEARS):
         cells = masked(address)
-        assert by_members(arrange(cells, wanted)) == by_members(cells)
+        assert by_members(arrange(cells, wanted, CUBE)) == by_members(cells)
         fields = dict(wanted.fields("q"))
         assert read_arrangement(fields, "q") == wanted
 
 
+picks = st.fixed_dictionaries(
+    {},
+    optional={
+        0: st.sampled_from(["All,N,N1", "level:1", "level:2,E", "E3", "W"]),
+        1: st.sampled_from(["Taxpayers", "Income,Taxpayers"]),
+        2: st.sampled_from(["All", "level:1", "M"]),
+    },
+)
+
+
+@given(
+    picks=picks,
+    folded=st.dictionaries(st.sampled_from([0, 2]), st.sampled_from([("All",), ("N", "E")]), max_size=1),
+    totals=st.booleans(),
+    order=st.permutations([0, 1, 2]),
+    cut=st.integers(0, 3),
+    fixed=st.integers(0, 2),
+)
+def test_whatever_is_chosen_no_cell_changes_and_none_appears(
+    picks: dict[int, str],
+    folded: dict[int, tuple[str, ...]],
+    totals: bool,
+    order: list[int],
+    cut: int,
+    fixed: int,
+) -> None:
+    if "E" in folded.get(2, ()):
+        folded = {}
+    cells = masked(PLACES)
+    rest = order[fixed:]
+    wanted = Arrangement(
+        rows=tuple(rest[:cut]),
+        columns=tuple(rest[cut:]),
+        fixed=tuple(order[:fixed]),
+        picks=picks,
+        folded=folded,
+        totals=totals,
+    )
+    assert read_arrangement(dict(wanted.fields("q")), "q") == wanted
+    published = by_members(cells)
+    chosen = arrange(cells, wanted, CUBE)
+    here = {m.unique_name for m in chosen.slicer}
+    for members, cell in by_members(chosen).items():
+        assert published[members | (here - {"[Year].[Year].&[2023]"})] == cell
+
+
+def shown(query: str, number: int = 0) -> list[str]:
+    grid = grid_of(arrange(masked(PLACES), read_arrangement(dict(parse_qsl(query)), "t"), CUBE))
+    side = grid.rows if number == 0 else grid.columns
+    return [text_in(position[-1].captions, "en") for position in side]
+
+
+def test_members_are_chosen_by_key_and_by_level() -> None:
+    assert shown("pick.t.0=level:1") == ["Norland", "Sudland", "Estmark", "Westmark"]
+    assert shown("pick.t.0=W,N1") == ["Abeto", "Westmark"]
+    assert shown("pick.t.0=level:1,All") == ["Whole country", "Norland", "Sudland", "Estmark", "Westmark"]
+    assert shown("pick.t.2=W", 1) == ["Women", "Women"]
+
+
+def test_a_choice_made_elsewhere_means_nobody_and_a_wrong_one_is_refused() -> None:
+    narrow = arrange(masked(PLACES), Arrangement(picks={0: "N,N1"}), CUBE)
+    assert len(grid_of(arrange(narrow, Arrangement(picks={0: "E2,N1"}), CUBE)).rows) == 1
+    assert len(grid_of(arrange(narrow, Arrangement(picks={0: "E2"}), CUBE)).rows) == 2
+    for query in ("pick.t.0=Atlantis", "fold.t.0=Atlantis"):
+        with pytest.raises(NotPublishedError):
+            shown(query)
+    for query in ("pick.t.0=last:2", "pick.t.0=level:x", "pick.t.7=N", "totals.t=perhaps", "page.t=0"):
+        with pytest.raises(RefusalError):
+            shown(query)
+
+
+def test_branches_close_and_totals_go() -> None:
+    assert shown("fold.t.0=N,S,E,W") == ["Whole country", "Norland", "Sudland", "Estmark", "Westmark"]
+    assert shown("fold.t.0=All") == ["Whole country"]
+    towns = shown("totals.t=no")
+    assert "Norland" not in towns
+    assert len(towns) == 9
+    assert shown("totals.t=no&pick.t.0=N,S") == ["Norland", "Sudland"]
+
+
+def periods(pick: str) -> list[str]:
+    cells = arrange(masked(YEARS), Arrangement(picks={2: pick}), CUBE)
+    return [column[0].unique_name[-5:-1] for column in grid_of(cells).columns]
+
+
+def test_periods_follow_the_release() -> None:
+    assert periods("from:2022") == ["2022", "2023"]
+    assert periods("last:2") == ["2022", "2023"]
+    assert periods("last:99") == ["2021", "2022", "2023"]
+    assert periods("2021") == ["2021"]
+
+
+def sent(site: ASGIApp, **fields: str | list[str]) -> str:
+    query = urlencode({name.replace("_", "."): text for name, text in fields.items()}, doseq=True)
+    response = ask(site, f"/en/s/territory/places?p.year=2023&{query}")
+    assert response.status_code == 307
+    return unquote(response.headers["location"].partition("?")[2])
+
+
+def test_the_form_leads_to_the_address_of_what_it_says(site: ASGIApp) -> None:
+    places, everything = ["N", "S"], ["Taxpayers", "Income"]
+    assert sent(site, which_table_0="ticked", tick_table_0=places) == "p.year=2023&pick.table.0=N,S#table"
+    assert sent(site, which_table_0="level:1", tick_table_0=["All", "N"]).endswith(
+        "pick.table.0=level:1#table"
+    )
+    assert sent(site, which_table_1="", tick_table_1=everything) == "p.year=2023#table"
+    # Without scripts: a box was unticked, and nothing else touched.
+    assert sent(site, which_table_1="", was_table_1="", tick_table_1=everything[:1]).endswith(
+        "pick.table.1=Taxpayers#table"
+    )
+    turned = sent(site, place_table_0="columns", place_table_2="fixed", sort_table="1")
+    assert turned == "p.year=2023&pivot.table=~0-1~2#table"
+    kept = sent(site, pivot_table="~0-1~2", one_table_2="W", totals_table="no", sort_bars="1")
+    assert kept == "p.year=2023&pivot.table=~0-1~2&pick.table.2=W&totals.table=no&sort.bars=1#table"
+    back = sent(site, pivot_table="~0-1~2", place_table_0="rows", place_table_2="columns")
+    assert back == "p.year=2023#table"
+
+
+def test_downloads_and_frames_hold_what_the_page_shows(site: ASGIApp) -> None:
+    state = "?p.year=2023&pick.table.0=level:1&pick.table.2=W&pivot.table=1~0~2&totals.table=no"
+    page = html.fromstring(ask(site, f"/en/s/territory/places{state}").content)
+    links = page.xpath("//section[@id='table']//ul[@class='downloads']//a/@href")
+    csv = next(link for link in links if ".csv" in link)
+    lines = ask(site, csv).text.splitlines()[1:]
+    assert len(lines) == 8
+    assert all("[Sex].[Sex].&[W]" in line for line in lines)
+    printed = {(cell.rows, cell.columns) for cell in as_read(site, state)}
+    assert len(printed) == 8
+    framed = html.fromstring(ask(site, f"/en/embed/territory/places/table{state}").content)
+    (table,) = framed.iter("table")
+    assert [cell.text for cell in read_table(table)] == [cell.text for cell in as_read(site, state)]
+
+
 @pytest.mark.parametrize("sort", [1, -1, 3, -3])
 def test_siblings_are_sorted_by_shown_figures_and_the_rest_comes_last(sort: int) -> None:
-    grid = grid_of(arrange(masked(PLACES), Arrangement(sort=sort)))
+    grid = grid_of(arrange(masked(PLACES), Arrangement(sort=sort), CUBE))
     column = abs(sort) - 1
     families: dict[str | None, list[tuple[int, float]]] = {}
     seen: set[str] = set()
@@ -89,7 +227,7 @@ def test_levels_that_follow_one_another_are_sorted_apart() -> None:
         values=cells.values[order],
         style=cells.style[order],
     )
-    grid = grid_of(arrange(leveled, Arrangement(sort=-1)))
+    grid = grid_of(arrange(leveled, Arrangement(sort=-1), CUBE))
     assert [row[0].depth for row in grid.rows] == sorted(row[0].depth for row in grid.rows)
     for depth in (1, 2):
         shown = [
@@ -108,7 +246,7 @@ def test_hidden_rows_keep_the_published_order_among_themselves() -> None:
         if published.status[r, 2] == CellStatus.CONFIDENTIAL and row[0].depth == 2
     ]
     for sort in (3, -3):
-        grid = grid_of(arrange(masked(PLACES), Arrangement(sort=sort)))
+        grid = grid_of(arrange(masked(PLACES), Arrangement(sort=sort), CUBE))
         for parent in {name[:-2] for name in hidden}:
             family = [row[0].unique_name for row in grid.rows if row[0].unique_name in hidden]
             assert [n for n in family if n.startswith(parent)] == [n for n in hidden if n.startswith(parent)]
@@ -139,7 +277,7 @@ def test_a_page_prints_the_arrangement_that_its_address_says(site: ASGIApp) -> N
 
 def test_choosing_another_year_keeps_the_arrangement(site: ASGIApp) -> None:
     page = html.fromstring(ask(site, "/en/s/territory/places?sort.table=2&pivot.table=1-0~2").content)
-    (form,) = page.xpath("//main//form[not(ancestor::details)]")
+    (form,) = page.xpath("//main//form[@class='choosers']")
     kept = {(i.get("name"), i.get("value")) for i in form.iter("input")}
     assert kept == {("sort.table", "2"), ("pivot.table", "1-0~2")}
     languages = page.xpath("//nav[@class='languages']//a/@href")
@@ -154,7 +292,7 @@ def test_choosing_another_year_keeps_the_arrangement(site: ASGIApp) -> None:
         "sort.table=1e3",
         "pivot.table=0-1",
         "pivot.table=0-0~1",
-        "pivot.table=0~1~2",
+        "pivot.table=0~1~2~",
         "pivot.table=9-1~2",
         "pivot.table=-1",
         "pivot.table=a~b",
@@ -175,7 +313,7 @@ def test_a_table_with_gaps_is_not_pivoted() -> None:
         values=cells.values[width:],
         style=cells.style[width:],
     )
-    assert can_pivot(cells)
-    assert not can_pivot(gappy)
+    assert hierarchies_of(cells, CUBE).whole
+    assert not hierarchies_of(gappy, CUBE).whole
     with pytest.raises(RefusalError):
-        arrange(gappy, Arrangement((0,), (1, 2)))
+        arrange(gappy, Arrangement((0,), (1, 2)), CUBE)

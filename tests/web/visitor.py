@@ -56,7 +56,11 @@ def links_of(response: httpx.Response) -> set[str]:
 
 
 def crawl(app: ASGIApp, start: str = "/en/") -> dict[str, httpx.Response]:
-    """Every page and file that can be reached by links, and by choosing every option of every form."""
+    """Every page and file that can be reached by links, and by choosing every option of every form.
+
+    Tables are rearranged by one link or option at a time, from each sheet as it first appears in the first
+    language; of each arrangement one download is read, all kinds by turns.
+    """
     seen: dict[str, httpx.Response] = {}
     waiting = {start}
     while waiting:
@@ -64,24 +68,31 @@ def crawl(app: ASGIApp, start: str = "/en/") -> dict[str, httpx.Response]:
         waiting = set()
         for path, response in zip(batch, ask_all(app, batch), strict=True):
             seen[path] = response
-            waiting |= links_of(response) | _choices_of(response)
+            waiting |= _onward(path, links_of(response) | _choices_of(response), len(seen))
         waiting -= set(seen)
     return seen
+
+
+def _onward(path: str, found: set[str], turn: int) -> set[str]:
+    arranged = {link for link in found if _is_arranged(link)}
+    if not _is_arranged(path):
+        return found if "?" not in path and path.startswith("/en/") else found - arranged
+    files = sorted(link for link in arranged if not _is_page(link))
+    return (found - arranged) | set(files[turn % len(files) :][:1] if files else ())
 
 
 def _choices_of(response: httpx.Response) -> set[str]:
     if not response.headers.get("content-type", "").startswith("text/html"):
         return set()
     found = set()
-    chosen = bool(response.url.query)
     for form in html.fromstring(response.content).iter("form"):
-        if form.xpath("ancestor::details"):
-            # One change at a time, from the page as it first appears.
-            kept = [(i.get("name"), i.get("value")) for i in form.iter("input")]
-            for select in form.iter("select") if not chosen else ():
+        if form.get("class") == "arrange":
+            kept = _kept_of(form)
+            for select in form.iter("select"):
                 for option in select.iter("option"):
-                    query = httpx.QueryParams([*kept, (select.get("name"), option.get("value"))])
-                    found.add(form.get("action").partition("#")[0] + "?" + str(query))
+                    changed = [pair for pair in kept if pair[0] != select.get("name")]
+                    query = httpx.QueryParams([*changed, (select.get("name"), option.get("value"))])
+                    found.add(form.get("action") + "?" + str(query))
             continue
         states: list[list[tuple[str, str]]] = [[]]
         for select in form.iter("select"):
@@ -91,6 +102,28 @@ def _choices_of(response: httpx.Response) -> set[str]:
         for state in states:
             found.add(form.get("action") + "?" + str(httpx.QueryParams(state)))
     return found
+
+
+def _kept_of(form: html.HtmlElement) -> list[tuple[str, str]]:
+    """What a form is sent with when nothing is changed."""
+    kept = [
+        (i.get("name"), i.get("value"))
+        for i in form.iter("input")
+        if i.get("type") != "checkbox" or i.get("checked") is not None
+    ]
+    for select in form.iter("select"):
+        chosen = [o for o in select.iter("option") if o.get("selected") is not None] or select.xpath("option")
+        kept.append((select.get("name"), chosen[0].get("value")))
+    return kept
+
+
+def _is_arranged(path: str) -> bool:
+    fields = [name for name, _ in httpx.QueryParams(urlsplit(path).query).multi_items()]
+    return any(not name.startswith(("p.", "q", "v")) for name in fields)
+
+
+def _is_page(path: str) -> bool:
+    return "." not in urlsplit(path).path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

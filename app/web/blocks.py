@@ -1,0 +1,224 @@
+"""A query of a sheet as an address wants it seen: on its page, in a frame elsewhere, in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from urllib.parse import quote, urlencode
+
+from markupsafe import escape
+
+from app.domain.cube import Cube, Texts, text_in
+from app.domain.masked import CellStatus, MaskedCellSet
+from app.domain.observations import observations_of
+from app.domain.publication import QueryDefinition
+from app.web import charts, maps
+from app.web.arrange import Arrangement, ancestors, arrange, hierarchies_of
+from app.web.arranger import Subject, arranger
+from app.web.contents import Choice, Contents, SheetEntry, choice_fields
+from app.web.contexts import Block, Elsewhere, Link
+from app.web.formats.download import TableDownload
+from app.web.formats.registry import formats_for
+from app.web.language import translations
+from app.web.moves import flat
+from app.web.tables import Toggle, caption, lay_out
+from app.web.windows import pager, window
+
+Fields = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A query's masked cells for one choice, as published, and how an address wants them arranged.
+
+    ``base`` is the site's scheme and host, ``root`` where its addresses of this language begin.
+    """
+
+    contents: Contents
+    language: str
+    base: str
+    root: str
+    entry: SheetEntry
+    query: QueryDefinition
+    choices: tuple[Choice, ...]
+    published: MaskedCellSet
+    wanted: Arrangement
+
+    def _(self, text: str) -> str:
+        return translations(self.language).gettext(text)
+
+    @property
+    def cube(self) -> Cube:
+        catalogue = self.contents.catalogue
+        return catalogue.cubes[catalogue.cube_of[self.entry.sheet.id, self.query.id]]
+
+    @cached_property
+    def captions(self) -> Mapping[str, Texts]:
+        return self.contents.hierarchy_captions(self.entry.sheet.id, self.query.id)
+
+    @cached_property
+    def masked(self) -> MaskedCellSet:
+        """The cells as they are wanted."""
+        return arrange(self.published, self.wanted, self.cube)
+
+    @property
+    def title(self) -> str:
+        own = text_in(self.query.title, self.language)
+        return own or text_in(self.entry.sheet.title, self.language)
+
+    @property
+    def sheet_address(self) -> str:
+        return f"{self.root}/s/{quote(self.entry.sheet.id)}"
+
+    @property
+    def suffix(self) -> str:
+        """The query string of this state, for files and frames of this query alone."""
+        said = urlencode(
+            (*choice_fields(self.choices), *replace(self.wanted, page=(1, 1)).fields(self.query.id))
+        )
+        return f"?{said}" if said else ""
+
+    # ------------------------------------------------------------------ on a page
+
+    def block(self, others: Fields, editing: bool, expandable: bool = True) -> Block:
+        """The query on a page whose address says ``others`` of its other queries."""
+        subject = Subject(
+            self.query.id,
+            self.published,
+            self.cube,
+            self.wanted,
+            self.captions,
+            self.sheet_address,
+            (*choice_fields(self.choices), *others),
+            self.language,
+        )
+        shown, place = window(self.masked, self.wanted.page)
+        status = self.masked.status
+        table = lay_out(shown, self.captions, self.language, self._toggles(subject) if expandable else {})
+        base = f"{self.sheet_address}/{quote(self.query.id)}"
+        return Block(
+            id=self.query.id,
+            title=self.title,
+            context=self._context(self.title),
+            table=replace(
+                table,
+                hidden=int((status == CellStatus.CONFIDENTIAL).sum()),
+                empty=int((status == CellStatus.EMPTY).sum()),
+            ),
+            chart=self._chart(),
+            maps=self._maps(),
+            downloads=tuple(
+                Link(form.name, f"{base}.{form.extension}{self.suffix}")
+                for form in formats_for(self.query.view)
+            ),
+            elsewhere=self._elsewhere(),
+            arranger=arranger(subject, editing),
+            pager=pager(place, subject),
+        )
+
+    def _toggles(self, subject: Subject) -> dict[str, Toggle]:
+        """Links that open and close the branch of a member, by its unique name."""
+        wanted = replace(self.wanted, page=(1, 1))
+        whole = flat(arrange(self.published, replace(wanted, folded={}, sort=0), self.cube))
+        found: dict[str, Toggle] = {}
+        for number, members in enumerate(hierarchies_of(self.published, self.cube).members):
+            above = ancestors(whole, members.members[0].hierarchy, self.cube)
+            closed = wanted.folded.get(number, ())
+            for term, member in zip(members.terms, members.members, strict=True):
+                if member.unique_name not in above:
+                    continue
+                is_open = term not in closed
+                terms = (*closed, term) if is_open else tuple(item for item in closed if item != term)
+                address = subject.address(replace(wanted, folded={**wanted.folded, number: terms}))
+                text = self._("Close %(member)s") if is_open else self._("Open %(member)s")
+                said = text % {"member": caption(member, self.language)}
+                found[member.unique_name] = Toggle(address, said, is_open)
+        return found
+
+    def _chart(self) -> charts.Chart | None:
+        if self.query.view != "chart":
+            return None
+        time = self.contents.time_hierarchies(self.entry.sheet.id, self.query.id)
+        return charts.draw(self.masked, self.query.options, time, self.language)
+
+    def _maps(self) -> tuple[maps.TileMap, ...]:
+        if self.query.view != "map":
+            return ()
+        wanted = maps.with_areas_down(self.wanted, hierarchies_of(self.published, self.cube))
+        masked = arrange(self.published, wanted, self.cube)
+        return maps.draw_maps(masked, self.query.options, self.cube, self.language)
+
+    def _context(self, title: str) -> tuple[tuple[str, str], ...]:
+        """What holds for the whole table: the choices, then the rest of the slicer."""
+        said = [
+            (text_in(choice.parameter.title, self.language), caption(choice.member, self.language))
+            for choice in self.choices
+        ]
+        chosen = {choice.member.unique_name for choice in self.choices}
+        said += [
+            (text_in(self.captions.get(member.hierarchy, {}), self.language), caption(member, self.language))
+            for member in self.masked.slicer
+            if member.unique_name not in chosen
+        ]
+        return tuple(pair for pair in said if pair != ("", title))
+
+    def _elsewhere(self) -> Elsewhere:
+        path = f"{quote(self.entry.sheet.id)}/{quote(self.query.id)}"
+        csv = f"{self.base}{self.root}/s/{path}.csv{self.suffix}"
+        frame = f"{self.base}{self.root}/embed/{path}{self.suffix}"
+        named = escape(self.title)
+        return Elsewhere(
+            embed=f'<iframe src="{escape(frame)}" title="{named}" width="100%" height="480"></iframe>',
+            python=f'import pandas\n\ntable = pandas.read_csv("{csv}")',
+            r=f'table <- read.csv("{csv}", check.names = FALSE)',
+        )
+
+    # ------------------------------------------------------------------ in a file
+
+    def download(self) -> TableDownload:
+        catalogue = self.contents.catalogue
+        sheet = self.entry.sheet
+        names = [text_in(sheet.title, self.language), text_in(self.query.title, self.language)]
+        chosen = ", ".join(caption(choice.member, self.language) for choice in self.choices)
+        return TableDownload(
+            cells=observations_of(self.masked),
+            masked=self.masked,
+            cube=self.cube,
+            language=self.language,
+            number=self.entry.number,
+            title=". ".join(dict.fromkeys(filter(None, [*names, chosen]))),
+            notes=text_in(sheet.notes, self.language),
+            publisher=text_in(catalogue.publisher, self.language),
+            office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
+            identity=f"{sheet.id}/{self.query.id}",
+            released=catalogue.created,
+            address=f"{self.sheet_address}{self.suffix}",
+            context=self._context(""),
+            lay_out=lambda: lay_out(self.masked, self.captions, self.language),
+            draw_chart=self._chart,
+            draw_maps=self._maps,
+            words=self._words(),
+        )
+
+    def _words(self) -> dict[str, str]:
+        return {
+            "confidential": self._("confidential"),
+            "hidden": self._("Confidential: showing the figure could tell about a single person or firm."),
+            "empty": self._("There is nothing to count."),
+            "table": self._("Table"),
+            "about": self._("About this table"),
+            "title": self._("Title"),
+            "publisher": self._("Publisher"),
+            "released": self._("Released"),
+            "release": self._("Release"),
+            "address": self._("Address"),
+            "notes": self._("Notes"),
+            "unit": self._("Unit"),
+            "value": self._("Value"),
+            "decimals": self._("Decimals"),
+            "status": self._("Status of the figure"),
+            "confidentiality": self._("Confidentiality of the figure"),
+            "normal": self._("exact figure"),
+            "free": self._("free to publish"),
+        }

@@ -1,0 +1,38 @@
+// The form for choosing members works without this; here it finds, ticks and unticks many at once.
+"use strict";
+for (const part of document.querySelectorAll(".arrange fieldset")) {
+  const ticks = part.querySelector(".ticks");
+  if (!ticks) continue;
+  const words = document.querySelector(".arrange").dataset;
+  const boxes = [...ticks.querySelectorAll("input")];
+  const which = part.querySelector("select[name^='which.']");
+  const byHand = () => { which.value = "ticked"; };
+  ticks.addEventListener("change", byHand);
+
+  const visible = () => boxes.filter((box) => !box.parentElement.hidden);
+  const bar = document.createElement("p");
+  bar.className = "bar";
+  const find = document.createElement("input");
+  find.type = "search";
+  find.placeholder = words.find;
+  find.setAttribute("aria-label", `${words.find}: ${part.querySelector("legend").textContent}`);
+  const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  find.addEventListener("input", () => {
+    const wanted = plain(find.value.trim());
+    for (const box of boxes) box.parentElement.hidden = !plain(box.parentElement.textContent).includes(wanted);
+  });
+  find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  bar.append(find);
+  for (const [text, checked] of [[words.all, true], [words.none, false]]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = text;
+    button.addEventListener("click", () => {
+      for (const box of visible()) box.checked = checked;
+      byHand();
+    });
+    bar.append(button);
+  }
+  ticks.before(bar);
+}
