@@ -22,6 +22,7 @@ from app.mdx import tree as mdx_tree
 from app.pipeline.toml import Reader, nearest
 
 VIEWS = get_args(View)
+CHARTS = ("bar", "line", "stacked", "pyramid", "scatter")
 
 
 def read_folder_title(reader: Reader, languages: tuple[str, ...]) -> tuple[Texts, Texts, int]:
@@ -89,8 +90,16 @@ def _queries(
         if text:
             _check_mdx(table, text, at, cubes, parameters)
         options = table.take("options", dict, "a table [query.options]") or {}
+        _check_options(table, options)
         table.done()
         yield QueryDefinition(identity, title, text, view, at, dict(options))  # type: ignore[arg-type]
+
+
+def _check_options(table: Reader, options: Mapping[str, Any]) -> None:
+    inner = table.table("options") if options else None
+    for key, words in (("chart", CHARTS), ("x", ("rows", "columns"))):
+        if inner is not None and key in options:
+            inner.choice(key, words)
 
 
 def _check_mdx(

@@ -1,29 +1,30 @@
-"""Charts of masked cells: where each mark stands, ready for the SVG templates.
-
-Horizontal positions are percentages, so that a chart fits any width with its letters at full size;
-vertical ones are pixels. A hidden cell has no position of its own: its hatching always covers the same
-place, whatever the value, and scales are made from shown values alone.
-"""
+"""Charts of masked cells: bars, stacked bars and lines; population pyramids and scatters beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from babel.numbers import format_compact_decimal
-from markupsafe import Markup
+from collections.abc import Mapping
+from typing import Any
 
 from app.domain.errors import InternalError
-from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
-from app.domain.numbers import format_value, locale_of
+from app.domain.masked import CellStatus, MaskedCellSet
+from app.web.marks import (
+    COLOURS,
+    Chart,
+    Data,
+    Kind,
+    Label,
+    Mark,
+    Segment,
+    Tick,
+    absent,
+    count_hidden,
+    data_of,
+    pixels,
+    room_for,
+    ticks_of,
+)
+from app.web.pairs import pyramid, scatter
 from app.web.scales import Scale, scale_over
-from app.web.tables import caption, grid_of
-
-Kind = Literal["bar", "line", "stacked"]
-
-#: As many colours as the style sheet has.
-COLOURS = 8
 
 _BAR = 18
 _GROUPED_BAR = 13
@@ -31,89 +32,6 @@ _GAP = 9
 _TOP = 6
 _AXIS = 26
 _LINE_HEIGHT = 300
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A line of the grid: its position (per cent or pixels) and what it says.
-
-    ``sparse`` ones keep their text when there is little room.
-    """
-
-    at: float
-    text: str
-    sparse: bool = True
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A bar, a segment of one, or a point. ``state`` as in a table's cell."""
-
-    state: str
-    series: int
-    label: str
-    text: str = ""
-    x: float = 0.0
-    y: float = 0.0
-    width: float = 0.0
-    height: float = 0.0
-    negative: bool = False
-
-
-@dataclass(frozen=True)
-class Label:
-    """The name of a category; ``sparse`` ones stay when there is little room."""
-
-    text: str
-    at: float
-    sparse: bool = True
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A stroke between two points of a series that follow one another."""
-
-    series: int
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart's geometry; which lists are filled depends on its kind, ``stub`` is a size."""
-
-    kind: Kind
-    height: float
-    zero: float
-    ticks: tuple[Tick, ...]
-    categories: tuple[Label, ...]
-    series: tuple[str, ...]
-    marks: tuple[Mark, ...]
-    segments: tuple[Segment, ...]
-    hidden: int
-    stub: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    categories: tuple[str, ...]
-    series: tuple[str, ...]
-    #: [category][series] → value where shown
-    values: list[list[float]]
-    states: list[list[int]]
-    texts: list[list[str]]
-    style: CellStyle | None
-    language: str
-
-    def shown(self) -> list[float]:
-        return [
-            value
-            for values, states in zip(self.values, self.states, strict=True)
-            for value, state in zip(values, states, strict=True)
-            if state == CellStatus.SHOWN
-        ]
 
 
 def draw(
@@ -128,19 +46,24 @@ def draw(
     ----------
     masked : MaskedCellSet
     options : mapping
-        ``chart`` is ``bar``, ``line`` or ``stacked`` (``line`` when there is time on an axis, else
-        ``bar``); ``x`` is ``rows`` or ``columns``, the axis of the categories.
+        ``chart`` is ``bar``, ``line``, ``stacked``, ``pyramid`` or ``scatter`` (``line`` when there is time
+        on an axis, else ``bar``); what the figures don't allow is drawn as bars. ``x`` is ``rows`` or
+        ``columns``, the axis of the categories.
     time : frozenset of str
         Hierarchies of time, which a line runs along.
     language : str
     """
-    data = _data(masked, options, time, language)
+    data = data_of(masked, options, time, language)
     kind = options.get("chart") or ("line" if _runs_along_time(masked, time) else "bar")
     if kind == "line":
         return _line(data)
+    if kind == "scatter" and len(data.series) > 1:
+        return scatter(data)
+    if kind == "pyramid" and len(data.series) == 2 and all(value >= 0 for value in data.shown()):
+        return pyramid(data)
     if kind == "stacked" and all(value >= 0 for value in data.shown()):
         return _stacked(data)
-    if kind in ("bar", "stacked"):
+    if kind in ("bar", "stacked", "pyramid", "scatter"):
         return _bar(data)
     raise InternalError(f"a chart of unknown kind: {kind}")
 
@@ -149,64 +72,7 @@ def _runs_along_time(masked: MaskedCellSet, time: frozenset[str]) -> bool:
     return any(hierarchy in time for axis in masked.axes for hierarchy in axis.hierarchies)
 
 
-def _data(masked: MaskedCellSet, options: Mapping[str, Any], time: frozenset[str], language: str) -> _Data:
-    grid = grid_of(masked)
-    along = options.get("x")
-    if along is None:
-        in_columns = any(h in time for h in (masked.axes[0].hierarchies if masked.axes else ()))
-        in_rows = any(h in time for axis in masked.axes[1:] for h in axis.hierarchies)
-        along = "columns" if options.get("chart") == "line" and in_columns and not in_rows else "rows"
-    values, status, style = grid.values, grid.status, grid.style
-    rows, columns = grid.rows, grid.columns
-    if along == "columns":
-        values, status, style, rows, columns = values.T, status.T, style.T, columns, rows
-    styles = masked.styles
-    texts = [
-        [
-            format_value(v, styles[number], language) if state == CellStatus.SHOWN else ""
-            for v, state, number in zip(vs, states, numbers, strict=True)
-        ]
-        for vs, states, numbers in zip(values.tolist(), status.tolist(), style.tolist(), strict=True)
-    ]
-    return _Data(
-        categories=_labels(rows, language),
-        series=_labels(columns, language),
-        values=values.tolist(),
-        states=status.tolist(),
-        texts=texts,
-        style=styles[int(style.flat[0])] if style.size else None,
-        language=language,
-    )
-
-
-def _labels(positions: Sequence[tuple[AxisMember, ...]], language: str) -> tuple[str, ...]:
-    """Captions of tuples, without the members that all of them share."""
-    if not positions:
-        return ()
-    width = len(positions[0])
-    telling = [k for k in range(width) if len({position[k].unique_name for position in positions}) > 1]
-    chosen = telling or list(range(width))[-1:]
-    return tuple(" · ".join(caption(position[k], language) for k in chosen) for position in positions)
-
-
-def _ticks(scale: Scale, data: _Data, place: Any) -> tuple[Tick, ...]:
-    last = len(scale.ticks) - 1
-    return tuple(
-        Tick(place(tick), _tick_text(tick, scale, data), index in (0, last, last / 2))
-        for index, tick in enumerate(scale.ticks)
-    )
-
-
-def _tick_text(value: float, scale: Scale, data: _Data) -> str:
-    if max(abs(tick) for tick in scale.ticks) >= 1e5:
-        return str(format_compact_decimal(value, locale=locale_of(data.language), fraction_digits=1))
-    step = abs(scale.ticks[1] - scale.ticks[0])
-    style = data.style or CellStyle("#,##0", 0, {})
-    needed = next((digits for digits in range(7) if abs(round(step, digits) - step) < 1e-12), 6)
-    return format_value(value, CellStyle(style.format, needed, style.unit), data.language)
-
-
-def _bar(data: _Data) -> Chart:
+def _bar(data: Data) -> Chart:
     scale = scale_over(data.shown())
     count = len(data.series)
     thick = _BAR if count == 1 else _GROUPED_BAR
@@ -234,11 +100,11 @@ def _bar(data: _Data) -> Chart:
                     )
                 )
             else:
-                marks.append(_absent(state, s, label, y, thick - 2))
+                marks.append(absent(state, s, label, y, thick - 2))
     return _rows("bar", data, scale, zero, pitch, marks)
 
 
-def _stacked(data: _Data) -> Chart:
+def _stacked(data: Data) -> Chart:
     sums = [
         sum(v for v, state in zip(values, states, strict=True) if state == CellStatus.SHOWN)
         for values, states in zip(data.values, data.states, strict=True)
@@ -265,25 +131,25 @@ def _stacked(data: _Data) -> Chart:
     return _rows("stacked", data, scale, 0.0, pitch, marks)
 
 
-def _rows(kind: Kind, data: _Data, scale: Scale, zero: float, pitch: float, marks: list[Mark]) -> Chart:
+def _rows(kind: Kind, data: Data, scale: Scale, zero: float, pitch: float, marks: list[Mark]) -> Chart:
     """A chart with a row of bars for each category."""
     return Chart(
         kind=kind,
         height=_TOP + pitch * len(data.categories) + _AXIS,
         zero=zero,
-        ticks=_ticks(scale, data, lambda tick: 100 * scale.place(tick)),
+        ticks=ticks_of(scale, data, lambda tick: 100 * scale.place(tick)),
         categories=tuple(
             Label(category, _TOP + c * pitch + pitch / 2) for c, category in enumerate(data.categories)
         ),
         series=data.series,
         marks=tuple(marks),
         segments=(),
-        hidden=_hidden(data),
-        stub=_stub(data.categories, 12, 22),
+        hidden=count_hidden(data),
+        stub=room_for(data.categories, 12, 22),
     )
 
 
-def _line(data: _Data) -> Chart:
+def _line(data: Data) -> Chart:
     scale = scale_over(data.shown(), with_zero=False)
     n = len(data.categories)
     bottom = _TOP + 12 + _LINE_HEIGHT
@@ -318,7 +184,7 @@ def _line(data: _Data) -> Chart:
         if absent:
             label = f"{category}, {', '.join(absent)}"
             marks.append(Mark("hidden", 0, label, x=across(c) - 2.5, y=_TOP, width=5, height=bottom - _TOP))
-    ticks = _ticks(scale, data, down)
+    ticks = ticks_of(scale, data, down)
     step = max(1, -(-n // 6))
     return Chart(
         kind="line",
@@ -332,27 +198,9 @@ def _line(data: _Data) -> Chart:
         series=data.series,
         marks=tuple(marks),
         segments=tuple(segments),
-        hidden=_hidden(data),
-        stub=_stub([tick.text for tick in ticks], 4, 9),
+        hidden=count_hidden(data),
+        stub=room_for([tick.text for tick in ticks], 4, 9),
     )
 
 
-def _absent(state: int, series: int, label: str, y: float, height: float) -> Mark:
-    """A cell without a figure: across the whole plot, wherever its value would lie."""
-    name = "hidden" if state == CellStatus.CONFIDENTIAL else "empty"
-    return Mark(name, series % COLOURS, label, x=0.0, y=y, width=100.0, height=height)
-
-
-def _stub(labels: Sequence[str], short: int, middling: int) -> str:
-    """How much room the labels beside the plot take, as a class of the style sheet."""
-    longest = max((len(label) for label in labels), default=0)
-    return "short" if longest <= short else "middling" if longest <= middling else "long"
-
-
-def _hidden(data: _Data) -> int:
-    return sum(state == CellStatus.CONFIDENTIAL for states in data.states for state in states)
-
-
-def pixels(value: float) -> Markup:
-    """A coordinate with no more digits than an eye can tell."""
-    return Markup(f"{value:.2f}".rstrip("0").rstrip(".") or "0")
+__all__ = ["Chart", "Kind", "Label", "Mark", "Segment", "Tick", "draw", "pixels"]
