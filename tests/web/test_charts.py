@@ -62,7 +62,7 @@ def test_lengths_of_bars_are_in_the_ratio_of_their_values() -> None:
     assert len(chart.marks) == cells.status.size
 
 
-@pytest.mark.parametrize("chart", ["bar", "line", "stacked"])
+@pytest.mark.parametrize("chart", ["bar", "line", "stacked", "pyramid"])
 def test_a_hidden_mark_does_not_depend_on_its_value(chart: str) -> None:
     hide = (2, 5)
     cells = masked(BARS, hide)
@@ -135,3 +135,29 @@ def test_classes_of_a_map_come_from_shown_values_alone() -> None:
     largest = int(np.nanargmax(cells.values))
     (drawn,) = draw_maps(masked(MAP, (largest,)), {}, cube, "en")
     assert f"{cells.values[largest]:,.2f}" not in " ".join(drawn.classes)
+
+
+def test_a_pyramid_has_two_halves_and_hidden_cells_fill_theirs() -> None:
+    cells = masked(BARS, (2, 5))
+    chart = bars(cells, "pyramid")
+    assert chart.kind == "pyramid"
+    shown = [mark for mark in chart.marks if mark.state == "shown"]
+    assert {round(mark.x + mark.width, 6) for mark in shown if mark.series == 0} == {100.0}
+    assert {mark.x for mark in shown if mark.series == 1} == {0.0}
+    shares = {round(mark.width / float(mark.text), 9) for mark in shown if float(mark.text)}
+    assert len(shares) == 1
+    assert {(m.x, m.width) for m in chart.marks if m.state == "hidden"} == {(0.0, 100.0)}
+    assert bars(masked(LINES), "pyramid").kind == "bar"
+
+
+def test_points_with_a_hidden_figure_share_one_strip() -> None:
+    cells = masked(BARS, (2, 5))
+    chart = bars(cells, "scatter")
+    grid = cells.status.reshape(-1, 2)
+    points = [mark for mark in chart.marks if mark.state == "shown"]
+    assert len(points) == int(np.all(grid == CellStatus.SHOWN, axis=1).sum())
+    (strip,) = [mark for mark in chart.marks if mark.state == "hidden"]
+    assert strip.x + strip.width == 100.0
+    assert all(point.x < strip.x for point in points)
+    hidden = int(np.any(grid == CellStatus.CONFIDENTIAL, axis=1).sum())
+    assert strip.label.count(", ") == hidden - 1
