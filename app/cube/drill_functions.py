@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,9 +32,23 @@ def _place(ev: Evaluator, call: Call, members: SetValue, which: Expression | Non
     return place
 
 
+def _own_members(ev: Evaluator, call: Call) -> Call:
+    """The call without the word that calculated members shall be there too: none has a parent here.
+
+    Spreadsheets write it behind arguments that they leave out.
+    """
+    given = list(call.arguments or ())
+    if given and ev.is_flag(given[-1], ("INCLUDE_CALC_MEMBERS",)):
+        given.pop()
+        while given and given[-1] is None:
+            given.pop()
+    return replace(call, arguments=tuple(given)) if call.arguments is not None else call
+
+
 @function("DRILLDOWNLEVEL")
 def _drill_down_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """Children after each member of the deepest level, or of the level named."""
+    call = _own_members(ev, call)
     target, where, which = ev.arguments(call, 1, 3, ctx)
     members = ev.to_set(target, ctx)
     if not len(members):
@@ -102,6 +116,7 @@ class _Drill:
 
 @function("DRILLDOWNMEMBER", "TOGGLEDRILLSTATE", "DRILLUPMEMBER")
 def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    call = _own_members(ev, call)
     target, which, word = ev.arguments(call, 2, 3, ctx)
     name = call.function.upper()
     members, chosen = ev.to_set(target, ctx), ev.to_set(which, ctx)

@@ -20,7 +20,7 @@ from app.web.arranger import is_form
 from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
 from app.web.contents import Choice, SheetEntry
-from app.web.desk import ANYONE, HTML, Desk, admitted, caching, chosen, fields_of, located, problem
+from app.web.desk import ANYONE, HTML, Desk, admitted, body_of, caching, chosen, fields_of, located, problem
 from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
@@ -32,6 +32,8 @@ from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
 from app.web.reply import NO_STORE, Reply, redirect
 from app.web.search import SearchIndex
+from app.web.xmla import endpoint, soap
+from app.web.xmla.soap import client_fault, fault
 
 
 def create_app(
@@ -118,6 +120,9 @@ class _Front:
         get("/api/v1/openapi.json")(self.openapi)
         get("/api/v1/catalogue.json")(self.catalogue)
         get("/api/v1/structure/{name}.json")(self.structure)
+        if self._reader.takes_queries:
+            app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
+            app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
         get("/{language}")(self.language)
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)
@@ -186,6 +191,26 @@ class _Front:
     async def openapi(self, request: Request) -> Response:
         body = openapi_document(self._desk.contents_of(request), self._desk.below(request))
         return Reply(body, api.MEDIA_TYPE, cache_control=caching(request), headers=ANYONE)
+
+    async def xmla(self, request: Request) -> Response:
+        body = await body_of(request, endpoint.MAX_BODY)
+        if body is None:
+            told, status = fault(client_fault("The message has more than 10 MB.")), 413
+            return Reply(told, soap.MEDIA_TYPE, status_code=status, cache_control=NO_STORE, headers=ANYONE)
+        release = request.scope[RELEASE]
+        if release is None:
+            raise RefusalError(503)
+        languages = request.headers.get("accept-language", "")
+        status, told, stamps = await run_sync(endpoint.respond, body, self._reader, release, languages)
+        return Reply(told, soap.MEDIA_TYPE, stamps, status, NO_STORE, ANYONE)
+
+    async def xmla_options(self) -> Response:
+        allowed = (
+            ("access-control-allow-methods", "POST, OPTIONS"),
+            ("access-control-allow-headers", "Content-Type, SOAPAction"),
+            ("access-control-max-age", "86400"),
+        )
+        return Reply(b"", "text/plain", status_code=200, cache_control=NO_STORE, headers=ANYONE + allowed)
 
     async def api_page(self, request: Request, language: str) -> Response:
         return self._desk.page(request, self._desk.site(request, language).api())

@@ -147,6 +147,18 @@ async def admitted(request: Request) -> None:
         raise RefusalError(refusal)
 
 
+async def body_of(request: Request, most: int) -> bytes | None:
+    """The body of a request; None when it has more than ``most`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
 def caching(request: Request) -> str:
     """For how long an answer may be kept."""
     return IMMUTABLE if located(request).lasting else REVALIDATE

@@ -1,0 +1,1 @@
+"""A cube on any server that speaks XML for Analysis 1.1."""

@@ -1,0 +1,1 @@
+"""``POST /xmla``: the released cubes for spreadsheets and OLAP clients, by XML for Analysis 1.1."""

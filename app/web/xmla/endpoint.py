@@ -1,0 +1,97 @@
+"""``POST /xmla``: one message in, one message out."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from app.domain.catalogue import Catalogue
+from app.domain.errors import UserError
+from app.serve.answer import LiveReader
+from app.serve.stamp import Stamp
+from app.web.language import preferred
+from app.web.xmla.dataset import dataset_xml, table_xml
+from app.web.xmla.discover import content_of, discover, language_of
+from app.web.xmla.rowset import empty_xml
+from app.web.xmla.soap import FaultError, Request, answer, client_fault, fault, read_request
+from app.web.xmla.structures import CATALOG
+
+#: Bytes of a request.
+MAX_BODY = 10 << 20
+_COMMENTS = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_REFUSED = {
+    "DRILLTHROUGH": "Single records are not shown, so there is no drillthrough.",
+    "EXPLAIN": "Plans of queries are not shown.",
+}
+
+
+def respond(
+    body: bytes, reader: LiveReader, release_id: str, languages: str
+) -> tuple[int, bytes, tuple[Stamp, ...]]:
+    """Status, body and stamps of the answer to a message; what can't be answered gets a SOAP fault.
+
+    Parameters
+    ----------
+    languages : str
+        The request's ``Accept-Language``, for those that have no LocaleIdentifier.
+
+    Raises
+    ------
+    ReleaseMovedError
+        ``release_id`` isn't to be read any more.
+    """
+    try:
+        request = read_request(body)
+    except FaultError as error:
+        return 400, fault(error), ()
+    catalogue = reader.catalogue(release_id)
+    session = (
+        secrets.token_hex(16) if request.begins_session else "" if request.ends_session else request.session
+    )
+    language = language_of(request)
+    if language not in catalogue.languages:
+        language = preferred(languages, catalogue.languages)
+    try:
+        if request.method == "Discover":
+            return 200, answer("Discover", discover(request, catalogue, language), session), ()
+        return _execute(request, reader, catalogue, language, session)
+    except FaultError as error:
+        return 200, fault(error), ()
+
+
+def _execute(
+    request: Request, reader: LiveReader, catalogue: Catalogue, language: str, session: str
+) -> tuple[int, bytes, tuple[Stamp, ...]]:
+    statement = request.statement
+    content, form = content_of(request), (request.properties.get("format") or "Multidimensional").lower()
+    if form not in ("multidimensional", "tabular", "native"):
+        raise client_fault("Format is Multidimensional or Tabular.")
+    if (request.properties.get("catalog") or CATALOG) != CATALOG:
+        raise client_fault(f"There is no catalog but {CATALOG}.")
+    if not statement:
+        return 200, answer("Execute", empty_xml(), session), ()
+    start = _COMMENTS.match(statement)
+    word = re.split(r"\W", statement[start.end() if start else 0 :], maxsplit=1)[0].upper()
+    if word not in ("SELECT", "WITH"):
+        text = _REFUSED.get(word, "Only queries are answered here: a statement starts with SELECT or WITH.")
+        raise client_fault(text)
+    cells = _range(request, "beginrange"), _range(request, "endrange")
+    try:
+        served = reader.ask(catalogue.release_id, statement)
+    except UserError as error:
+        raise client_fault(str(error)) from None
+    cube = catalogue.cubes[served.asked.cube]
+    if content == "None":
+        root = empty_xml()
+    elif form == "tabular":
+        root = table_xml(served.asked, cube, language, content)
+    else:
+        root = dataset_xml(served.asked, cube, language, content, cells)
+    return 200, answer("Execute", root, session), (served.stamp,)
+
+
+def _range(request: Request, name: str) -> int:
+    text = request.properties.get(name) or "-1"
+    if not re.fullmatch(r"-?\d{1,9}", text):
+        raise client_fault(f"{name} is a number.")
+    return int(text)
