@@ -14,7 +14,9 @@ from app.domain.errors import CelosiaError, InternalError
 from app.domain.history import READABLE, ReleaseMark, live
 from app.domain.masked import Layout, MaskedCellSet
 from app.domain.masking import mask
+from app.domain.observations import Observations
 from app.domain.release import Release
+from app.serve.cubes import released_cells
 from app.serve.issue import Stamp, issue_stamp
 from app.serve.port import Asked, Asker, ReleaseStore
 
@@ -43,6 +45,14 @@ class ServedQuery:
     """The answer to a reader's own query, with its stamp."""
 
     asked: Asked
+    stamp: Stamp
+
+
+@dataclass(frozen=True, eq=False)
+class ServedCells:
+    """As `Served`, of cells that are no table."""
+
+    cells: Observations
     stamp: Stamp
 
 
@@ -85,6 +95,7 @@ class LiveReader:
         self._asked = float("-inf")
         self._releases: _Kept[str, Release] = _Kept(releases, self._lock)
         self._catalogues: _Kept[str, Catalogue] = _Kept(releases, self._lock)
+        self._cubes: _Kept[tuple[str, str], Observations] = _Kept(releases, self._lock)
         self._layouts: _Kept[tuple[str, str, str, tuple[str, ...]], Layout] = _Kept(layouts, self._lock)
 
     def marks(self) -> tuple[ReleaseMark, ...]:
@@ -155,6 +166,26 @@ class LiveReader:
             raise NotPublishedError("queries")
         asked = self._asker.ask(text, self._cells(release_id), self.catalogue(release_id))
         return ServedQuery(asked, issue_stamp(release_id))
+
+    def cube(self, release_id: str, name: str) -> ServedCells:
+        """Every released cell of a cube.
+
+        Raises
+        ------
+        NotPublishedError
+            The release has no such cube.
+        ReleaseMovedError
+            ``release_id`` can't be read any more.
+        """
+        release = self._cells(release_id)
+        cube = self.catalogue(release_id).cubes.get(name)
+        if cube is None:
+            raise NotPublishedError(name)
+        cells = self._cubes.get((release_id, name))
+        if cells is None:
+            cells = released_cells(release, cube)
+            self._cubes.put((release_id, name), cells)
+        return ServedCells(cells, issue_stamp(release.id))
 
     def _cells(self, release_id: str) -> Release:
         release = self._releases.get(release_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,11 @@ from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy
 from app.domain.publication import QueryDefinition
 from app.web.contents import Contents, FolderEntry, SheetEntry
+from app.web.flows import VERSION, Flow, address, agency_of
+from app.web.formats import sdmx
+from app.web.formats.download import Download
 from app.web.formats.registry import formats_for
+from app.web.tables import caption
 
 MEDIA_TYPE = "application/json"
 
@@ -164,3 +169,62 @@ def _hierarchy(hierarchy: Hierarchy) -> dict[str, Any]:
 
 def _json(document: dict[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def dataflows_document(contents: Contents, prefix: str, some: Sequence[Flow], total: int) -> bytes:
+    """Some of the dataflows: what data can be asked of, with the addresses of structure and data."""
+    catalogue = contents.catalogue
+    return _json(
+        {
+            "release": catalogue.release_id,
+            "total": total,
+            "dataflows": [
+                {
+                    "id": flow.id,
+                    "agency": agency_of(catalogue),
+                    "version": VERSION,
+                    "title": dict(flow.titles),
+                    "cube": flow.cube.name,
+                    "sheet": flow.entry.sheet.id if flow.entry is not None else None,
+                    "query": flow.query.id if flow.query is not None else None,
+                    "parameters": [f"p.{p.name}" for p in flow.entry.sheet.parameters]
+                    if flow.entry is not None
+                    else [],
+                    "structure": address(prefix, catalogue, flow, "structure"),
+                    "data": address(prefix, catalogue, flow),
+                }
+                for flow in some
+            ],
+        }
+    )
+
+
+def dimensions_document(download: Download, data: str) -> bytes:
+    """The dimensions of a dataflow in the order of its keys, with the codes of the cells that it has."""
+    language = download.language
+    return _json(
+        {
+            "release": download.cells.release_id,
+            "id": sdmx.structure(download),
+            "title": download.title,
+            "language": language,
+            "data": data,
+            "dimensions": [
+                {
+                    "id": dimension.id,
+                    "hierarchy": dimension.hierarchy,
+                    "name": download.hierarchy_caption(dimension.hierarchy).strip("[]"),
+                    "codes": [
+                        {
+                            "id": dimension.codes[name],
+                            "unique_name": name,
+                            "name": caption(member, language),
+                            "parent": dimension.codes.get(member.parent) if member.parent else None,
+                        }
+                        for name, member in dimension.members.items()
+                    ],
+                }
+                for dimension in sdmx.dimensions(download)
+            ],
+        }
+    )

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 from app.domain.publication import QueryDefinition
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError, Served
 from app.serve.port import Asker, ReleaseStore
-from app.web import api, harvest, pages
+from app.web import harvest, pages
+from app.web.api_routes import Api
 from app.web.arrange import read_arrangement
 from app.web.arranger import is_form
 from app.web.assets import Assets, load_assets
@@ -26,7 +27,6 @@ from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
 from app.web.language import INTERFACE, preferred
 from app.web.locate import RELEASE, locate
-from app.web.openapi import openapi_document
 from app.web.pages import Site
 from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
@@ -71,8 +71,8 @@ def create_app(
 
 
 def _is_data(path: str) -> bool:
-    """Whether an address gives cells: ``/<language>/s/…`` or ``/<language>/embed/…``."""
-    return path.split("/")[2:3] in (["s"], ["embed"])
+    """Whether an address gives cells: ``/<language>/s/…``, ``/<language>/embed/…``, ``/api/v1/data/…``."""
+    return path.split("/")[2:3] in (["s"], ["embed"]) or path.startswith("/api/v1/data/")
 
 
 def _is_embeddable(path: str) -> bool:
@@ -117,9 +117,7 @@ class _Front:
         get("/catalog.jsonld")(self.catalogue_jsonld)
         get("/catalog.ttl")(self.catalogue_turtle)
         get("/static/{name:path}")(self.static)
-        get("/api/v1/openapi.json")(self.openapi)
-        get("/api/v1/catalogue.json")(self.catalogue)
-        get("/api/v1/structure/{name}.json")(self.structure)
+        Api(self._desk).add_to(app)
         if self._reader.takes_queries:
             app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
             app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
@@ -173,24 +171,6 @@ class _Front:
 
     async def static(self, name: str, v: str = "") -> Response:
         return self._assets.reply(name, v)
-
-    async def catalogue(self, request: Request) -> Response:
-        body = await run_sync(
-            lambda: api.catalogue_document(self._desk.contents_of(request), located(request).prefix)
-        )
-        return Reply(body, api.MEDIA_TYPE, cache_control=caching(request), headers=ANYONE)
-
-    async def structure(self, request: Request, name: str) -> Response:
-        catalogue = self._desk.contents_of(request).catalogue
-        cube = catalogue.cubes.get(name)
-        if cube is None:
-            raise RefusalError(404)
-        body = await run_sync(api.structure_document, catalogue, cube)
-        return Reply(body, api.MEDIA_TYPE, cache_control=caching(request), headers=ANYONE)
-
-    async def openapi(self, request: Request) -> Response:
-        body = openapi_document(self._desk.contents_of(request), self._desk.below(request))
-        return Reply(body, api.MEDIA_TYPE, cache_control=caching(request), headers=ANYONE)
 
     async def xmla(self, request: Request) -> Response:
         body = await body_of(request, endpoint.MAX_BODY)

@@ -24,6 +24,7 @@ from app.web.language import translations
 from app.web.moves import flat
 from app.web.tables import Toggle, caption, lay_out
 from app.web.windows import pager, window
+from app.web.words import file_words
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -198,27 +199,5 @@ class View:
             lay_out=lambda: lay_out(self.masked, self.captions, self.language),
             draw_chart=self._chart,
             draw_maps=self._maps,
-            words=self._words(),
+            words=file_words(self.language),
         )
-
-    def _words(self) -> dict[str, str]:
-        return {
-            "confidential": self._("confidential"),
-            "hidden": self._("Confidential: showing the figure could tell about a single person or firm."),
-            "empty": self._("There is nothing to count."),
-            "table": self._("Table"),
-            "about": self._("About this table"),
-            "title": self._("Title"),
-            "publisher": self._("Publisher"),
-            "released": self._("Released"),
-            "release": self._("Release"),
-            "address": self._("Address"),
-            "notes": self._("Notes"),
-            "unit": self._("Unit"),
-            "value": self._("Value"),
-            "decimals": self._("Decimals"),
-            "status": self._("Status of the figure"),
-            "confidentiality": self._("Confidentiality of the figure"),
-            "normal": self._("exact figure"),
-            "free": self._("free to publish"),
-        }

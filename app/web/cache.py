@@ -41,7 +41,7 @@ class ReplyCache:
 
         async def remember(message: Message) -> None:
             made = message.get(REPLY)
-            if isinstance(made, Reply) and made.cacheable:
+            if isinstance(made, Reply) and made.keep:
                 self._keep(key, made)
             await send(message)
 

@@ -164,6 +164,19 @@ def caching(request: Request) -> str:
     return IMMUTABLE if located(request).lasting else REVALIDATE
 
 
+def pairs_of(request: Request) -> list[tuple[str, str]]:
+    """The fields of the query string in order; `RefusalError` 400 for one that isn't UTF-8."""
+    try:
+        return parse_qsl(
+            request.scope["query_string"].decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_BOXES,
+        )
+    except ValueError:
+        raise RefusalError(400) from None
+
+
 def fields_of(request: Request) -> dict[str, str]:
     """The fields of the query string.
 
@@ -172,17 +185,8 @@ def fields_of(request: Request) -> dict[str, str]:
     RefusalError
         400 for a query string that isn't UTF-8 or says a thing twice.
     """
-    try:
-        pairs = parse_qsl(
-            request.scope["query_string"].decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_MOST_BOXES,
-        )
-    except ValueError:
-        raise RefusalError(400) from None
     fields: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in pairs_of(request):
         if name not in fields:
             fields[name] = value
         elif name.startswith("tick."):

@@ -23,7 +23,7 @@ def file_response(
     form: Format, download: TableDownload, stamps: tuple[Stamp, ...], name: str, caching: str
 ) -> Response:
     """The file of a whole table."""
-    return _response(form, download, stamps, name, caching, ())
+    return _response(form, download, stamps, name, caching)
 
 
 def cells_response(
@@ -33,14 +33,24 @@ def cells_response(
     name: str,
     caching: str,
     headers: Headers = (),
+    keep: bool = True,
 ) -> Response:
-    """The file of any list of cells; `Format.whole` must not hold of its format."""
+    """The file of any list of cells; `Format.whole` must not hold of its format.
+
+    ``keep`` False: the address alone doesn't say what the file is, so it isn't kept under it.
+    """
     assert not form.whole
-    return _response(form, download, stamps, name, caching, headers)
+    return _response(form, download, stamps, name, caching, headers, keep)
 
 
 def _response(
-    form: Format, download: Download, stamps: tuple[Stamp, ...], name: str, caching: str, headers: Headers
+    form: Format,
+    download: Download,
+    stamps: tuple[Stamp, ...],
+    name: str,
+    caching: str,
+    headers: Headers = (),
+    keep: bool = True,
 ) -> Response:
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
     told = (("content-disposition", f'attachment; filename="{safe}.{form.suffix}"'), *ANYONE, *headers)
@@ -51,7 +61,8 @@ def _response(
 
     if form.streams and len(download.cells) > LONG:
         return Stream(parts, form.media_type, stamps, _tag(form, download), caching, told)
-    return Reply(b"".join(parts()), form.media_type, stamps, cache_control=caching, headers=told)
+    body = b"".join(parts())
+    return Reply(body, form.media_type, stamps, cache_control=caching, headers=told, keep=keep)
 
 
 def _tag(form: Format, download: Download) -> str:

@@ -48,6 +48,8 @@ class Reply(Response):
     cache_control : str
     headers : tuple of (str, str)
         Further headers.
+    keep : bool
+        Whether it is the answer to everybody who asks for its address.
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class Reply(Response):
         status_code: int = 200,
         cache_control: str = REVALIDATE,
         headers: Headers = (),
+        keep: bool = True,
     ) -> None:
         self.status_code = status_code
         self.media_type = media_type
         self.background = None
         self.body = self._bytes = body
         self.cacheable = status_code == 200 and cache_control != NO_STORE
+        self.keep = keep and self.cacheable
         self._stamps = stamps
         self._tag = sha256(body).hexdigest()[:32]
         self._shared = _shared(cache_control, headers)

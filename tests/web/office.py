@@ -187,7 +187,6 @@ class Office:
 
     def release(self, release_id: str = "r1") -> tuple[Release, dict[Coordinate, int]]:
         cells = list(self.truth)
-        tops = {tree.unique_names[0] for tree in self.cube.hierarchies if tree.has_all}
         status = np.array(
             [
                 CellStatus.CONFIDENTIAL
@@ -205,7 +204,7 @@ class Office:
             state="live",
             created=datetime(2026, 11, 27, 9, 30, tzinfo=UTC),
             fingerprints={"Tax": "f"},
-            keys=tuple(" | ".join((self.cube.name, *(m for m in cell if m not in tops))) for cell in cells),
+            keys=tuple(key_of(cell) for cell in cells),
             status=status,
             values=values,
         )
@@ -213,6 +212,11 @@ class Office:
 
 
 SENTINEL = 7_310_000
+
+
+def key_of(cell: Coordinate) -> str:
+    """Key of a cell, as `app.domain.cell_key` writes it."""
+    return " | ".join(["Tax", *(name for name in cell if not name.endswith(".[All]"))])
 
 
 def _ancestors(source: Hierarchy, member: str) -> list[str]:

@@ -13,6 +13,7 @@ from starlette.types import Message
 from app.domain.observations import observations_of
 from app.serve.answer import LiveReader
 from app.web.app import create_app
+from app.web.arrange import Arrangement
 from app.web.contents import Contents
 from app.web.files import LONG
 from app.web.formats.registry import BY_EXTENSION
@@ -111,7 +112,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
         entry = contents.sheet("time/years")
         masked = LiveReader(store).answer("r1", "time/years", "table", ()).masked
         site = Site(contents, "en", "http://site.test")
-        download = site.download(entry, entry.sheet.queries[0], (), masked)
+        download = site.view(entry, entry.sheet.queries[0], (), masked, Arrangement()).download()
         assert len(observations_of(masked)) > cells
         tracemalloc.start()
         try:

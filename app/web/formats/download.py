@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -37,6 +37,10 @@ class Download:
     address: str
     words: Mapping[str, str]
 
+    def of(self, cells: Observations) -> Download:
+        """The same of other cells."""
+        return replace(self, cells=cells)
+
     def hierarchy_caption(self, hierarchy: str) -> str:
         """Caption of a hierarchy, its unique name when it has none (as the measures')."""
         index = self.cube.hierarchy_index.get(hierarchy)
@@ -57,6 +61,11 @@ class TableDownload(Download):
     lay_out: Callable[[], Table]
     draw_chart: Callable[[], Chart | None]
     draw_maps: Callable[[], tuple[TileMap, ...]]
+
+    def listed(self, cells: Observations, identity: str) -> Download:
+        """What files say that hold cells of the table, and no table."""
+        said = {field.name: getattr(self, field.name) for field in fields(Download)}
+        return Download(**{**said, "cells": cells, "identity": identity})
 
     @cached_property
     def table(self) -> Table:

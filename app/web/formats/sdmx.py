@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,12 +35,12 @@ class Dimension:
 
 def agency(download: Download) -> str:
     """The office as the agency that maintains the structures."""
-    return _name(download.office)
+    return identifier(download.office)
 
 
 def structure(download: Download) -> str:
     """The dataflow of a query, whatever its choices, as ``agency:id(version)``."""
-    return f"{agency(download)}:{_name(download.identity)}(1.0.0)"
+    return f"{agency(download)}:{identifier(download.identity)}(1.0.0)"
 
 
 def code(text: str) -> str:
@@ -60,7 +60,7 @@ def dimensions(download: Download) -> tuple[Dimension, ...]:
         index = cube.hierarchy_index.get(name)
         known = cube.hierarchies[index] if index is not None else None
         time = known is not None and _is_period(known) and all(d.id != TIME for d in made)
-        identity = TIME if time else _free(_name(name), taken)
+        identity = TIME if time else free(identifier(name), taken)
         taken.add(identity)
         made.append(Dimension(identity, name, _codes(known, of), of))
     return tuple(made)
@@ -73,7 +73,7 @@ def _codes(hierarchy: Hierarchy | None, members: Iterable[str]) -> Mapping[str, 
     taken = set(codes.values())
     for name in members:
         if name not in codes:
-            codes[name] = _free(code(_last(name)) or "X", taken)
+            codes[name] = free(code(_last(name)) or "X", taken)
             taken.add(codes[name])
     return codes
 
@@ -93,7 +93,7 @@ def _known_codes(hierarchy: Hierarchy) -> Mapping[str, str]:
             wanted = _TOTAL
         else:
             wanted = text if text and counts[text] == 1 else code(name[prefix:]) or "X"
-        codes[name] = _free(wanted, taken)
+        codes[name] = free(wanted, taken)
         taken.add(codes[name])
     return codes
 
@@ -106,13 +106,13 @@ def _last(name: str) -> str:
     return name.rpartition("[")[2].rstrip("]")
 
 
-def _name(text: str) -> str:
+def identifier(text: str) -> str:
     """An identifier that starts with a letter."""
     plain = code(text).replace("@", "_").replace("$", "_")
     return plain if plain[:1].isalpha() else f"X{plain}"
 
 
-def _free(wanted: str, taken: set[str]) -> str:
+def free(wanted: str, taken: Container[str]) -> str:
     number, name = 1, wanted
     while name in taken:
         number += 1

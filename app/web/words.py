@@ -1,0 +1,30 @@
+"""What files of every format say in the reader's language."""
+
+from __future__ import annotations
+
+from app.web.language import translations
+
+
+def file_words(language: str) -> dict[str, str]:
+    """What files say, in a language."""
+    _ = translations(language).gettext
+    return {
+        "confidential": _("confidential"),
+        "hidden": _("Confidential: showing the figure could tell about a single person or firm."),
+        "empty": _("There is nothing to count."),
+        "table": _("Table"),
+        "about": _("About this table"),
+        "title": _("Title"),
+        "publisher": _("Publisher"),
+        "released": _("Released"),
+        "release": _("Release"),
+        "address": _("Address"),
+        "notes": _("Notes"),
+        "unit": _("Unit"),
+        "value": _("Value"),
+        "decimals": _("Decimals"),
+        "status": _("Status of the figure"),
+        "confidentiality": _("Confidentiality of the figure"),
+        "normal": _("exact figure"),
+        "free": _("free to publish"),
+    }
