@@ -12,12 +12,14 @@ from pathlib import Path
 from app.bootstrap import DATABASE_VARIABLE, publication_store, store_url
 from app.cube.duckdb import open_cube
 from app.db.jobs import JobTable
+from app.db.journal import JournalStore
 from app.db.store import Store, open_store
 from app.db.workspace import WorkspaceStore
 from app.domain.errors import UserError
 from app.domain.job import Job, Lease
 from app.office.folders import WorkFolders
 from app.office.jobs import Jobs
+from app.office.journal import Journal
 from app.office.process import Errand, launcher
 from app.office.versions import Versions
 from app.office.work import Ending, Report, perform
@@ -47,7 +49,7 @@ class Queue:
 def make_queue(store: Store, url: str, folder: Path | None) -> Queue:
     """The queue over a store that is open already."""
     table = JobTable(store.database)
-    return Queue(url, folder, store, table, Jobs(table, store))
+    return Queue(url, folder, store, table, Jobs(table, store, Journal(JournalStore(store.database))))
 
 
 @contextmanager

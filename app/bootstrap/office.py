@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.bootstrap import publication_store
+from app.db.jobs import JobTable
 from app.db.journal import JournalStore
 from app.db.people import PeopleStore
 from app.db.store import Store
 from app.db.workspace import WorkspaceStore
 from app.domain.people import Role, command_line
+from app.office.jobs import Jobs
 from app.office.journal import Journal, Verdict
 from app.office.office import Office
 from app.office.people import People
@@ -43,6 +45,7 @@ def make_office(folder: Path, store: Store) -> Office:
         people=People(PeopleStore(store.database), workspace, journal),
         settings=Settings(workspace, journal),
         versions=Versions(workspace, folder / ".celosia" / "uploads"),
+        jobs=Jobs(JobTable(store.database), store, journal),
     )
 
 

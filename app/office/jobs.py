@@ -11,6 +11,9 @@ from app.db.jobs import JobTable
 from app.db.store import Store
 from app.domain.errors import UserError
 from app.domain.job import Job, JobEvent, time_left
+from app.domain.people import Actor
+from app.office.journal import Journal
+from app.office.problems import ProblemResult, problem_results
 from app.pipeline.run import STEP_NAMES
 
 #: Scope of jobs that work on the files of the workers' own folder instead of a version.
@@ -52,12 +55,17 @@ class Jobs:
         Of the same database.
     """
 
-    def __init__(self, table: JobTable, store: Store) -> None:
+    def __init__(self, table: JobTable, store: Store, journal: Journal) -> None:
         self._table = table
         self._store = store
+        self._journal = journal
 
     def submit(
-        self, author: str, version: int | None = None, options: Mapping[str, Any] | None = None
+        self,
+        actor: Actor | str,
+        version: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        origin: str = "",
     ) -> int:
         """Queue a run on a version, or on the folder's own files; returns the job's number.
 
@@ -75,9 +83,12 @@ class Jobs:
         wrong = [name for name in chosen.get("steps", ()) if name not in STEP_NAMES]
         if wrong:
             raise UserError(f"There is no step {', '.join(map(str, wrong))}. Use {', '.join(STEP_NAMES)}.")
-        return self._table.submit(version, scope_of(version), chosen, author)
+        name = actor if isinstance(actor, str) else actor.name
+        about = {"version": version, **chosen}
+        self._journal.record(actor, "job.submit", scope_of(version), after=about, origin=origin)
+        return self._table.submit(version, scope_of(version), chosen, name)
 
-    def cancel(self, job_id: int) -> None:
+    def cancel(self, job_id: int, actor: Actor | str = "", origin: str = "") -> None:
         """Stop a job: at once while it waits, at the next chance while it runs.
 
         Raises
@@ -85,11 +96,13 @@ class Jobs:
         UserError
             There is no such job, or it is over.
         """
-        self._known(job_id)
+        if self._known(job_id).state.is_over:
+            raise UserError(f"Job {job_id} is over: there is nothing to cancel.")
+        self._journal.record(actor, "job.cancel", str(job_id), origin=origin)
         if not self._table.cancel(job_id):
             raise UserError(f"Job {job_id} is over: there is nothing to cancel.")
 
-    def retry(self, job_id: int) -> None:
+    def retry(self, job_id: int, actor: Actor | str = "", origin: str = "") -> None:
         """Queue a job again that failed or was cancelled; it goes on at the step it had reached.
 
         Raises
@@ -97,9 +110,12 @@ class Jobs:
         UserError
             There is no such job, or it neither failed nor was cancelled.
         """
-        self._known(job_id)
+        nothing = f"Job {job_id} neither failed nor was cancelled: there is nothing to try again."
+        if not self._known(job_id).can_be_retried:
+            raise UserError(nothing)
+        self._journal.record(actor, "job.retry", str(job_id), origin=origin)
         if not self._table.retry(job_id):
-            raise UserError(f"Job {job_id} neither failed nor was cancelled: there is nothing to try again.")
+            raise UserError(nothing)
 
     def view(self, job_id: int) -> JobView:
         """A job as it stands.
@@ -126,8 +142,12 @@ class Jobs:
         """What happened to a job after its event of number ``after``."""
         return self._table.events(job_id, after, limit)
 
+    def problems(self, job_id: int) -> tuple[ProblemResult, ...]:
+        """Results of a job by problem; none before there is a pattern, or once it is forgotten."""
+        return problem_results(self._store.scoped(self._known(job_id).scope))
+
     def bounds(self, job_id: int) -> tuple[BoundsPoint, ...]:
-        """Both bounds of a job's search through time, as summed over the problem being solved."""
+        """Both bounds of a job's search through time, summed over the problems solved so far."""
         events = [
             event
             for event in self._table.events(job_id, limit=1_000_000)
@@ -143,11 +163,17 @@ class Jobs:
 
 
 def _bounds(events: Sequence[JobEvent]) -> tuple[BoundsPoint, ...]:
-    points = [
-        BoundsPoint((event.at - events[0].at).total_seconds(), event.progress.lower, event.progress.upper)
-        for event in events
-        if math.isfinite(event.progress.lower) or math.isfinite(event.progress.upper)
-    ]
+    points: list[BoundsPoint] = []
+    before, here, problem = (0.0, 0.0), (0.0, 0.0), 0
+    for event in events:
+        state = event.progress
+        if not (math.isfinite(state.lower) or math.isfinite(state.upper)):
+            continue
+        if state.done != problem:
+            before, problem = (before[0] + here[0], before[1] + here[1]), state.done
+        here = (state.lower if math.isfinite(state.lower) else 0.0, state.upper)
+        seconds = (event.at - events[0].at).total_seconds()
+        points.append(BoundsPoint(seconds, before[0] + here[0], before[1] + here[1]))
     step = max(math.ceil(len(points) / CHART_POINTS), 1)
     kept = points[::step]
     return tuple(kept if not points or kept[-1] is points[-1] else [*kept, points[-1]])

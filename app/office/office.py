@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.db.store import Store
+from app.office.jobs import Jobs
 from app.office.journal import Journal
 from app.office.people import People
 from app.office.settings import Settings
@@ -23,4 +24,5 @@ class Office:
     people: People
     settings: Settings
     versions: Versions
+    jobs: Jobs
     single_sign_on: SingleSignOn | None = None

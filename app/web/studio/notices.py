@@ -20,4 +20,6 @@ NOTICES = {
     "discarded": _("The draft was thrown away."),
     "imported": _("Imported into the draft."),
     "uploaded": _("Uploaded."),
+    "queued": _("The job is in the queue."),
+    "cancelled": _("The job is being cancelled."),
 }

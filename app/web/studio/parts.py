@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from app.web.studio import home, journal, people, signin
+from app.web.studio import home, jobs, journal, people, signin
 
-PARTS = (home.routes, signin.routes, people.routes, journal.routes)
+PARTS = (home.routes, signin.routes, people.routes, jobs.routes, journal.routes)
