@@ -149,6 +149,7 @@ class Certificates:
     def __init__(self, problem: Problem) -> None:
         targets = problem.targets
         self._problem = problem
+        self.moves: list[FloatArray] = []
         self.up, self.down = np.zeros(len(targets)), np.zeros(len(targets))
         sizes = np.array([len(known) for known in problem.known])[targets.attacker]
         self._insiders = bool(sizes.any())
@@ -211,7 +212,12 @@ class Shortfall:
 
 
 def check_pattern(
-    problem: Problem, hidden: BoolArray, *, only: IntArray | None = None, stop_at: int | None = None
+    problem: Problem,
+    hidden: BoolArray,
+    *,
+    only: IntArray | None = None,
+    stop_at: int | None = None,
+    moves: list[FloatArray] | None = None,
 ) -> list[Shortfall]:
     """Every requirement that a 0/1 pattern fails, each with a capacity constraint it violates.
 
@@ -223,6 +229,8 @@ def check_pattern(
         Indices of the targets to look at; all by default.
     stop_at
         Give up once so many shortfalls are found.
+    moves
+        Filled with the movements that prove what is met.
     """
     targets = problem.targets
     chosen = np.arange(len(targets)) if only is None else np.asarray(only, dtype=np.int64)
@@ -233,26 +241,37 @@ def check_pattern(
         found += _check_target(problem, region, certificates, int(k))
         if stop_at is not None and len(found) >= stop_at:
             break
+    if moves is not None:
+        moves += certificates.moves
     return found
 
 
-def without_safe_targets(problem: Problem, clock: Clock) -> Problem:
-    """The same problem without the targets that what is always hidden protects already.
+def without_safe_targets(
+    problem: Problem, exposed: BoolArray, clock: Clock
+) -> tuple[Problem, list[FloatArray]]:
+    """The same problem without the targets that what is always hidden protects already, and the
+    movements that prove it.
 
     Hiding more never narrows an interval, so they are safe in every pattern. Out of time, those not
     looked at yet stay in.
+
+    `exposed` (bool[t]) tells those that are known to be in danger.
     """
     old = problem.targets
     certificates = Certificates(problem)
-    region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced)
     keep = np.ones(len(old), dtype=np.bool_)
-    for k in np.argsort(old.attacker, kind="stable").tolist():
+    open_ = np.flatnonzero(~exposed)
+    if not len(open_):
+        return problem, []
+    region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced)
+    for k in open_[np.argsort(old.attacker[open_], kind="stable")].tolist():
         if clock.out:
             break
         keep[k] = bool(_check_target(problem, region, certificates, k))
-    exposed = np.flatnonzero(keep)
-    levels = (old.lower[exposed], old.upper[exposed], old.sliding[exposed])
-    return replace(problem, targets=Targets(old.attacker[exposed], old.cell[exposed], *levels))
+    left = np.flatnonzero(keep)
+    levels = (old.lower[left], old.upper[left], old.sliding[left])
+    kept = replace(problem, targets=Targets(old.attacker[left], old.cell[left], *levels))
+    return kept, certificates.moves
 
 
 def is_safe(problem: Problem, hidden: BoolArray, only: IntArray | None = None) -> bool:
@@ -275,6 +294,7 @@ def _check_target(problem: Problem, region: Region, certificates: Certificates, 
             continue
         reach = region.push(cell, side)
         certificates.add(reach.move)
+        certificates.moves.append(reach.move)
         duals[side] = reach.dual
         if reach.value < level * keep:
             found.append(Shortfall(k, kind, level, reach.value, capacity(problem, reach.dual)))

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy import sparse
 
-from solver.errors import InputError
+from solver.errors import InputError, InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.intervals import Intervals
 from solver.rational import proven_limit, rational_multipliers
@@ -135,6 +136,36 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
     )
 
 
+def find_exposures(
+    instance: Instance, hidden: BoolArray, moves: sparse.csr_array | None = None
+) -> tuple[Exposure, ...]:
+    """The audit without its intervals: only what a pattern (bool[n]) exposes.
+
+    Parameters
+    ----------
+    moves : csr (k × n), optional
+        Movements of the cells that may prove something. Each is checked on the relations and bounds
+        of the instance; what none of them proves is sought anew.
+
+    Raises
+    ------
+    InternalError
+        A linear program could not be solved.
+    """
+    intervals = Intervals(instance, hidden)
+    if moves is not None and moves.shape[0]:
+        intervals.credit(moves)
+    own = instance.protected
+    for cell in own[hidden[own]].tolist():
+        if not _reached(instance, intervals, np.array([cell]))[0]:
+            intervals.seek(cell)
+    exposures = _shown(instance, hidden) + _outsider(instance, hidden, intervals)
+    exposures += _insiders(instance, hidden, intervals)
+    if not intervals.complete:
+        raise InternalError("the audit of the pattern found could not be finished")
+    return tuple(sorted(exposures, key=lambda e: (e.cell, e.attacker)))
+
+
 def exposures_among(instance: Instance, hidden: BoolArray, cells: IntArray) -> tuple[Exposure, ...]:
     """Exposures of a few cells only, to whichever attacker (for explanations)."""
     intervals = Intervals(instance, hidden)
@@ -163,17 +194,23 @@ def _outsider(instance: Instance, hidden: BoolArray, intervals: Intervals) -> li
     exposures = []
     own = instance.protected
     own = own[hidden[own]]
-    safe = (
-        (intervals.up[own] >= instance.upl[own] * _MET)
-        & (intervals.down[own] >= instance.lpl[own] * _MET)
-        & (intervals.up[own] + intervals.down[own] >= instance.spl[own] * _MET)
-    )
+    safe = _reached(instance, intervals, own)
     for cell in own[~safe].tolist():
         levels = (float(instance.lpl[cell]), float(instance.upl[cell]), float(instance.spl[cell]))
         exposure = _judge(instance, hidden, intervals, cell, OUTSIDER, None, levels)
         if exposure is not None:
             exposures.append(exposure)
     return exposures
+
+
+def _reached(instance: Instance, intervals: Intervals, cells: IntArray) -> BoolArray:
+    """Cells that move as far as their levels ask."""
+    up, down = intervals.up[cells], intervals.down[cells]
+    return np.asarray(
+        (up >= instance.upl[cells] * _MET)
+        & (down >= instance.lpl[cells] * _MET)
+        & (up + down >= instance.spl[cells] * _MET)
+    )
 
 
 def _insiders(instance: Instance, hidden: BoolArray, intervals: Intervals) -> list[Exposure]:

@@ -95,10 +95,66 @@ def knapsack_cuts(
 
 def scaled_cut(coefs: FloatArray, rhs: float) -> Cut:
     """A cut with right-hand side about one; negligible coefficients are given away safely."""
-    coefs = coefs / rhs
-    tiny = (coefs > 0) & (coefs < 1e-6)
-    columns = np.flatnonzero(coefs >= 1e-6)
-    return Cut(columns, coefs[columns], 1.0 - float(coefs[tiny].sum()))
+    columns = np.flatnonzero(coefs > 0)
+    return _sparse_cut(columns, coefs[columns] / rhs)
+
+
+def _sparse_cut(columns: IntArray, coefs: FloatArray) -> Cut:
+    large = coefs >= 1e-6
+    if large.all():
+        return Cut(columns, coefs, 1.0)
+    return Cut(columns[large], coefs[large], 1.0 - float(coefs[~large].sum()))
+
+
+def relation_cuts(problem: Problem) -> tuple[list[Cut], BoolArray]:
+    """What each relation alone asks of the company of each target.
+
+    Returns
+    -------
+    cuts
+        Capacity constraints of the multipliers that are one relation.
+    exposed : bool[t]
+        Targets that what is always hidden leaves exposed by some relation.
+    """
+    targets, matrix, columns = problem.targets, problem.matrix, problem.transposed
+    count = np.diff(columns.indptr)[targets.cell]
+    target = np.repeat(np.arange(len(targets)), count)
+    at = _ranges(columns.indptr[targets.cell], count)
+    relation, own = columns.indices[at], columns.data[at]
+    length = np.diff(matrix.indptr)[relation]
+    pair = np.repeat(np.arange(len(target)), length)
+    entry = _ranges(matrix.indptr[relation], length)
+    column, dual = matrix.indices[entry], -matrix.data[entry] / own[pair]
+    company = column != targets.cell[target[pair]]
+    if any(len(known) for known in problem.known):
+        keys = [k * problem.n + known for k, known in enumerate(problem.known)]
+        who = targets.attacker[target[pair]] * problem.n + column
+        company &= ~np.isin(who, np.concatenate(keys))
+    pair, column, dual = pair[company], column[company], dual[company]
+    up = np.where(dual > 0, dual * problem.hi[column], -dual * problem.lo[column])
+    down = np.where(dual > 0, dual * problem.lo[column], -dual * problem.hi[column])
+    cuts: list[Cut] = []
+    exposed = np.zeros(len(targets), dtype=np.bool_)
+    for coefs, levels in ((up, targets.upper), (down, targets.lower), (up + down, targets.sliding)):
+        level = levels[target]
+        fixed = problem.forced[column]
+        left = level - np.bincount(pair[fixed], coefs[fixed], len(target))
+        open_ = left > _TINY * level
+        exposed[target[open_]] = True
+        useful = open_[pair] & ~fixed & (coefs > 0)
+        ends = np.searchsorted(pair[useful], np.arange(len(target) + 1))
+        share = np.minimum(coefs[useful] / left[pair[useful]], 1.0)
+        where = column[useful]
+        for k in np.flatnonzero(open_).tolist():
+            part = slice(ends[k], ends[k + 1])
+            cuts.append(_sparse_cut(where[part].astype(np.int64), share[part]))
+    return cuts, exposed
+
+
+def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """start, start + 1, … of each length, one after the other."""
+    before = np.cumsum(lengths) - lengths
+    return np.asarray(np.repeat(starts - before, lengths) + np.arange(int(lengths.sum())))
 
 
 def row_bridgeless(problem: Problem, x: FloatArray, least: float) -> list[Cut]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from solver.attack import check_pattern
 from solver.borrow import borrow
-from solver.cuts import Cut, knapsack_cuts
+from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError
 from solver.heuristics.clock import Clock
 from solver.incumbent import make_safe
@@ -55,6 +55,8 @@ class Search:
         Best pattern so far; everything until one is found.
     safe
         Is the incumbent known to be safe?
+    moves
+        Movements (float64[n]) that prove it, if they are at hand.
     cost, bound
         Its weight, and what no pattern can go below.
     nodes, cuts
@@ -74,6 +76,7 @@ class Search:
         self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
         self.cost = problem.cost(self.incumbent)
         self.bound, self.nodes = 0.0, 0
+        self.moves: list[FloatArray] = []
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
         self._separator = Separator(problem, clock)
@@ -81,6 +84,7 @@ class Search:
         self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
         self._up, self._down = _Average(problem.n), _Average(problem.n)
         self._root: LpResult | None = None
+        self._master.add(relation_cuts(problem)[0])
 
     @property
     def cuts(self) -> int:
@@ -443,14 +447,16 @@ class Search:
         """Cuts against a 0/1 point, or none if it is safe (then it is the incumbent)."""
         hidden = x > 0.5
         point = as_point(self._problem, hidden)
-        shortfalls = check_pattern(self._problem, hidden)
-        if not shortfalls:
-            self._accept(hidden)
-            return []
         cuts = self._separate(point, least=1e-6)
+        if cuts:
+            return cuts
+        moves: list[FloatArray] = []
+        shortfalls = check_pattern(self._problem, hidden, moves=moves)
+        if not shortfalls:
+            self._accept(hidden, moves)
         for shortfall in shortfalls:
             cuts += knapsack_cuts(shortfall.coefs, shortfall.level, self._problem.forced, point, 1e-9)
-        if not cuts:
+        if shortfalls and not cuts:
             raise InternalError("an unsafe pattern violates no inequality")
         return cuts
 
@@ -472,10 +478,11 @@ class Search:
         if found is not None:
             self._accept(found)
 
-    def _accept(self, hidden: BoolArray) -> None:
+    def _accept(self, hidden: BoolArray, moves: list[FloatArray] | None = None) -> None:
         cost = self._problem.cost(hidden)
         if not self.safe or cost < self.cost - self._tolerance:
             self.incumbent, self.cost, self.safe = hidden, cost, True
+            self.moves = moves or []
             self._fix_root()
             self._report("incumbent", self.bound, self.cost)
 

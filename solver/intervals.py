@@ -7,6 +7,8 @@ reduction need not be trusted. Proofs of limits are sought on the unreduced rela
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
@@ -43,15 +45,94 @@ class Intervals:
         self.up, self.down = np.zeros(instance.n), np.zeros(instance.n)
         self.complete = True
         self.claims = Claims(instance)
-        merged, self._root, self._ratio, lo, hi = merge_cells(self._matrix, self._lo, self._hi)
-        level = np.full(instance.n, np.inf)
         smallest = np.where(instance.lpl > 0, instance.lpl, np.inf)
         for levels in (instance.upl, instance.spl):
             smallest = np.minimum(smallest, np.where(levels > 0, levels, np.inf))
-        np.minimum.at(level, self._root, smallest / np.abs(self._ratio))
-        self._merged = _System(merged, lo, hi, level)
         self._whole: _System | None = None
         self._plain_levels = smallest
+
+    @cached_property
+    def _ties(self) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
+        """Relations and room of the cells that stand for those tied to them; root and ratio of all."""
+        return merge_cells(self._matrix, self._lo, self._hi)
+
+    @property
+    def _root(self) -> IntArray:
+        return self._ties[1]
+
+    @property
+    def _ratio(self) -> FloatArray:
+        return self._ties[2]
+
+    @cached_property
+    def _merged(self) -> _System:
+        matrix, root, ratio, lo, hi = self._ties
+        level = np.full(self._instance.n, np.inf)
+        np.minimum.at(level, root, self._plain_levels / np.abs(ratio))
+        return _System(matrix, lo, hi, level)
+
+    @cached_property
+    def _unit(self) -> float:
+        return min(float(self._plain_levels.min(initial=1.0)), 1.0)
+
+    def credit(self, moves: sparse.csr_array) -> None:
+        """Note what movements prove that somebody else found, each as far as it goes both ways.
+
+        Parameters
+        ----------
+        moves : csr (k × n)
+            Those that break a relation or a bound are passed over.
+        """
+        count = moves.shape[0]
+        move = np.repeat(np.arange(count), np.diff(moves.indptr))
+        cell, amount = moves.indices, moves.data
+        size, unit = np.abs(amount), self._unit
+        high = np.where(amount > 0, self._hi[cell], self._lo[cell])
+        low = np.where(amount > 0, self._lo[cell], self._hi[cell])
+        wrong = np.bincount(move, size > high + _ROUNDING * (size + unit), count) > 0
+        transposed = self._matrix.T
+        missed = abs(moves @ transposed) - _ROUNDING * (abs(moves) @ abs(transposed))
+        missed.sum_duplicates()
+        row = np.repeat(np.arange(count), np.diff(missed.indptr))
+        wrong |= np.bincount(row, missed.data > _ROUNDING * unit, count) > 0
+        forth, back = np.full(count, np.inf), np.full(count, np.inf)
+        np.minimum.at(forth, move, high / size)
+        np.minimum.at(back, move, low / size)
+        # The room of a cell may be missed by the rounding of the movement alone.
+        forth = np.where(wrong, 0.0, np.maximum(forth, 1.0))[move]
+        back = np.where(wrong, 0.0, back)[move]
+        with np.errstate(invalid="ignore"):
+            ahead, behind = size * forth, size * back
+        up = amount > 0
+        for reach, gain in ((self.up, np.where(up, ahead, behind)), (self.down, np.where(up, behind, ahead))):
+            np.maximum.at(reach, cell, gain)
+        if len(self.claims.who):
+            for k in np.flatnonzero(~wrong).tolist():
+                part = slice(int(moves.indptr[k]), int(moves.indptr[k + 1]))
+                whole = np.zeros(self._instance.n)
+                whole[cell[part]] = amount[part]
+                self.claims.credit(whole)
+
+    def seek(self, cell: int) -> None:
+        """Push a cell both ways, and note how far it and the others move."""
+        root = int(self._root[cell])
+        number = int(self._merged.part_of[root])
+        if number < 0:
+            return
+        cells, program = self._merged.parts[number], self._merged.program(number)
+        try:
+            for side in (1, -1):
+                move = program.push(int(np.searchsorted(cells, root)), side)[1]
+                if move is None:
+                    upward = (side == 1) == bool(self._ratio[cell] > 0)
+                    (self.up if upward else self.down)[cell] = np.inf
+                    continue
+                whole = self._checked(cells, move)
+                np.maximum(self.up, whole, out=self.up)
+                np.maximum(self.down, -whole, out=self.down)
+                self.claims.credit(whole)
+        except InternalError:
+            self.complete = False
 
     def compute(self, number: int) -> None:
         """Compute the intervals of one component."""
@@ -94,9 +175,9 @@ class Intervals:
         roots[cells] = move
         whole = self._ratio * roots[self._root]
         size = np.abs(whole)
-        missed = np.abs(self._matrix @ whole) > _ROUNDING * (self._size @ size + self._merged.unit)
-        beyond = (whole > self._hi + _ROUNDING * (size + self._merged.unit)) | (
-            -whole > self._lo + _ROUNDING * (size + self._merged.unit)
+        missed = np.abs(self._matrix @ whole) > _ROUNDING * (self._size @ size + self._unit)
+        beyond = (whole > self._hi + _ROUNDING * (size + self._unit)) | (
+            -whole > self._lo + _ROUNDING * (size + self._unit)
         )
         if missed.any() or beyond.any():
             raise InternalError("a movement breaks a relation or a bound")
@@ -157,7 +238,6 @@ class _System:
         for number, part in enumerate(self.parts):
             self.part_of[part] = number
         self._programs: dict[int, _Program] = {}
-        self.unit = float(level.min(initial=1.0))
 
     def program(self, number: int) -> _Program:
         """The program of a part."""

@@ -324,18 +324,23 @@ class LinearProgram:
     def _count(self) -> None:
         """Add the effort of the last solve to :attr:`work`: about its milliseconds, but the same on
         every machine."""
-        info, size = self._highs.getInfo(), self.columns + self.rows
+        steps = max(int(self._value("simplex_iteration_count")), 0)
+        size = self.columns + self.rows
         if self._integral:
-            self.work += 10.0 + 3e-4 * max(int(info.simplex_iteration_count), 0) * size
+            self.work += 10.0 + 3e-4 * steps * size
         else:
-            self.work += 0.2 + 4e-4 * size + 6e-5 * max(int(info.simplex_iteration_count), 0) * size**0.8
+            self.work += 0.2 + 4e-4 * size + 6e-5 * steps * size**0.8
+
+    def _value(self, name: str) -> float:
+        """A figure of the last solve."""
+        return float(self._highs.getInfoValue(name)[1])
 
     def _result(self, status: LpStatus) -> LpResult:
-        info, solution = self._highs.getInfo(), self._highs.getSolution()
+        solution = self._highs.getSolution()
         primal = np.array(solution.col_value) if solution.value_valid else _NONE
-        objective = float(info.objective_function_value) if solution.value_valid else float("nan")
+        objective = self._value("objective_function_value") if solution.value_valid else float("nan")
         if self._integral:
-            return LpResult(status, objective, float(info.mip_dual_bound), primal, _NONE, _NONE)
+            return LpResult(status, objective, self._value("mip_dual_bound"), primal, _NONE, _NONE)
         duals = solution.dual_valid
         return LpResult(
             status,

@@ -123,11 +123,14 @@ class Reduction:
         Components that have something to protect, largest first.
     base : bool[n]
         Hidden in every pattern, with the cells that protection forces.
+    ratio : float64[n]
+        Movement of each cell over that of its column.
     """
 
     instance: Instance
     problems: tuple[Problem, ...]
     base: BoolArray
+    ratio: FloatArray
 
     @property
     def base_cost(self) -> float:
@@ -140,6 +143,24 @@ class Reduction:
         for problem, pattern in zip(self.problems, patterns, strict=True):
             hidden[problem.cells] |= pattern[problem.column]
         return hidden
+
+    def expand_moves(self, moves: list[list[FloatArray]]) -> sparse.csr_array:
+        """Movements of all cells (k × n) from movements of the columns of each problem."""
+        rows, cells, amounts = [], [], []
+        count = 0
+        for problem, found in zip(self.problems, moves, strict=True):
+            if not found:
+                continue
+            local = np.stack(found)[:, problem.column] * (self.ratio[problem.cells] * problem.scale)
+            row, at = np.nonzero(np.abs(local) > 1e-9 * problem.scale)
+            rows.append(row + count)
+            cells.append(problem.cells[at])
+            amounts.append(local[row, at])
+            count += len(found)
+        if not count:
+            return sparse.csr_array((0, self.instance.n))
+        entries = (np.concatenate(rows), np.concatenate(cells))
+        return sparse.csr_array((np.concatenate(amounts), entries), shape=(count, self.instance.n))
 
 
 class FrozenTargetError(InfeasibleError):
@@ -186,7 +207,7 @@ def reduce_instance(instance: Instance) -> Reduction:
     lower, upper = np.where(swap, scaled[1], scaled[0]), np.where(swap, scaled[0], scaled[1])
     merged = _strongest(Targets(attacker, root[cell], lower, upper, scaled[2]))
     problems = _components(matrix, root, group_weight, forced, lo, hi, known, merged)
-    return Reduction(instance, problems, base)
+    return Reduction(instance, problems, base, ratio)
 
 
 def _gather_targets(instance: Instance) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:

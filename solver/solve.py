@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from solver.attack import check_pattern, without_safe_targets
-from solver.audit import Exposure, audit
+from solver.audit import Exposure, find_exposures
+from solver.cuts import relation_cuts
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.exact import Search
 from solver.explain import obstacles
@@ -19,7 +21,7 @@ from solver.heuristics.bound import relations_bound
 from solver.heuristics.clock import Clock
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.incumbent import make_safe
-from solver.instance import BoolArray, Instance, IntArray, Status
+from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
 
@@ -99,6 +101,8 @@ class _Run:
         self._clock = Clock(seconds, work_limit)
         self._trace: list[tuple[float, float, float]] = []
         self._interrupted = False
+        # Movements of each component that prove the targets that need no search.
+        self._known: list[list[FloatArray]] = []
 
     def solution(self, start: BoolArray | None) -> Solution:
         beyond = self._instance.out_of_reach
@@ -111,7 +115,8 @@ class _Run:
         hidden = reduction.expand([search.incumbent for search in searches])
         cost = self._instance.cost(hidden)
         bound = min(reduction.base_cost + sum(search.bound for search in searches), cost)
-        exposures = self._verify(hidden)
+        moves = [known + search.moves for known, search in zip(self._known, searches, strict=True)]
+        exposures = self._verify(hidden, reduction.expand_moves(moves))
         if exposures:
             return self._stricter(exposures, start, bound)
         closed = all(search.closed for search in searches)
@@ -138,7 +143,10 @@ class _Run:
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
         began = time.perf_counter()
         part = self._clock.part(0.2)
-        problems = tuple(without_safe_targets(problem, part) for problem in reduction.problems)
+        looked = [
+            without_safe_targets(problem, relation_cuts(problem)[1], part) for problem in reduction.problems
+        ]
+        problems, self._known = [found[0] for found in looked], [found[1] for found in looked]
         self._keep_time_for_audit(time.perf_counter() - began)
         late = self._method == "exact" and start is None
         firsts = [None if late else self._first(problem, start) for problem in problems]
@@ -201,13 +209,10 @@ class _Run:
         if left is not None:
             self._clock = Clock(left - min(2 * seconds, 0.3 * left), self._work_limit)
 
-    def _verify(self, hidden: BoolArray) -> tuple[Exposure, ...]:
+    def _verify(self, hidden: BoolArray, moves: sparse.csr_array) -> tuple[Exposure, ...]:
         if (hidden & (self._instance.status == Status.SHOWN)).any():
             raise InternalError("a pattern hides a cell that must be shown")
-        report = audit(self._instance, hidden, threads=self._threads)
-        if not report.complete:
-            raise InternalError("the audit of the pattern found could not be finished")
-        return report.exposures
+        return find_exposures(self._instance, hidden, moves)
 
     def _stricter(self, exposures: tuple[Exposure, ...], start: BoolArray | None, bound: float) -> Solution:
         """Solve again with the levels that exact arithmetic finds missed, by less than the search can
