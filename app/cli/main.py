@@ -14,7 +14,7 @@ import httpx
 import typer
 
 from app import bootstrap
-from app.cli import answers, jobs, office, serving, tell
+from app.cli import answers, jobs, office, releases, serving, tell
 from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
@@ -66,6 +66,7 @@ class AnswerFormat(StrEnum):
 
 
 _PUBLISH = "Publish"
+app.add_typer(releases.app, name="releases", rich_help_panel=_PUBLISH)
 _STEPS = "The steps of run, each alone"
 _CHECK = "Look and check"
 

@@ -47,7 +47,8 @@ class Facts:
     """All fact rows of a cube.
 
     ``leaf`` are int32[n] by hierarchy, ``contributor`` int64[n] numbered from 0, ``weight`` float64[n]
-    (None: all 1), ``asked`` bool[n] (None: nobody asked for confidentiality).
+    (None: all 1), ``asked`` bool[n] (None: nobody asked for confidentiality), ``who`` uint64 by contributor:
+    a hash of its name (None: rows have no names).
     """
 
     leaf: tuple[IntArray, ...]
@@ -55,6 +56,7 @@ class Facts:
     contributor: Ints
     weight: FloatArray | None
     asked: NDArray[np.bool_] | None
+    who: NDArray[np.uint64] | None = None
 
     @property
     def size(self) -> int:

@@ -298,7 +298,8 @@ class Loader:
         for dimension in dimensions:
             rows = self.column(dimension.number, dimension.join)
             leaf.extend(member[rows] for member in dimension.members)
-        return Facts(tuple(leaf), measures, self.contributor(), weight, self.asked())
+        contributor, who = self.contributor()
+        return Facts(tuple(leaf), measures, contributor, weight, self.asked(), who)
 
     def column(self, expression: str, join: str = "") -> NDArray[Any]:
         """One value for each fact row, in the rows' order."""
@@ -395,22 +396,27 @@ class Loader:
         text = f"lower(trim(CAST(raw.{_sql(column)} AS VARCHAR)))"
         return self.column(f"coalesce({text} NOT IN {_NO}, false)").astype(bool)
 
-    def contributor(self) -> NDArray[np.int64]:
-        """Number of each row's holding, else respondent, else of the row itself."""
+    def contributor(self) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
+        """Number of each row's holding, else respondent, else of the row itself; hashes of their names."""
         facts = self.definition.facts
         given = [column for column in (facts.holding, facts.respondent) if column is not None]
         if not given:
-            return np.arange(self.n, dtype=np.int64)
+            return np.arange(self.n, dtype=np.int64), None
         names = [
             f"'{mark}' || nullif(CAST(raw.{_sql(column)} AS VARCHAR), '')"
             for mark, column in zip("hr", given, strict=False)
         ]
         who = f"coalesce({', '.join(names)}, 'n' || raw.rowid)"
-        numbers = (
-            f"JOIN (SELECT who, row_number() OVER (ORDER BY who) - 1 AS number "
-            f"FROM (SELECT DISTINCT {who} AS who FROM raw)) AS people ON people.who = {who}"
+        self.engine.run(
+            "CREATE OR REPLACE TABLE people AS SELECT who, row_number() OVER (ORDER BY who) - 1 AS number "
+            f"FROM (SELECT DISTINCT {who} AS who FROM raw)"
         )
-        return self.column("people.number", numbers).astype(np.int64)
+        number = self.column("people.number", f"JOIN people ON people.who = {who}").astype(np.int64)
+        if self.engine.rows("SELECT count(*) FROM people WHERE who[1] = 'n'")[0][0]:
+            # A row's place is no name: it may be another's tomorrow.
+            return number, None
+        hashes = self.engine.arrays("SELECT md5_number_lower(who) AS v FROM people ORDER BY number")["v"]
+        return number, np.asarray(hashes, dtype=np.uint64)
 
 
 def _columns(dimension: DimensionDefinition) -> dict[str, str]:

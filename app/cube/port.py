@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
+from app.domain.known import FactRows
 from app.mdx.tree import Query
 
 
@@ -139,6 +140,10 @@ class CubeServer(Protocol):
 
     def fingerprint(self) -> str:
         """Hash of the data: changes exactly when they do."""
+        ...
+
+    def facts(self) -> FactRows | None:
+        """The facts as rows, to tell later who changed; None where the engine doesn't give them."""
         ...
 
     def close(self) -> None:

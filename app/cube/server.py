@@ -18,6 +18,7 @@ from app.cube.profiles import Profiler
 from app.cube.source import Readings
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
+from app.domain.known import FactRows
 from app.domain.publication import CubeDefinition
 from app.mdx import Query
 
@@ -53,6 +54,19 @@ class Server:
 
     def fingerprint(self) -> str:
         return self._digest
+
+    def facts(self) -> FactRows:
+        """See `CubeServer.facts`."""
+        facts, who = self._facts, self._facts.who
+        return FactRows(
+            self._cube,
+            facts.leaf,
+            tuple(
+                column.scale.to_float(column.limbs) if column.raw is None else column.raw
+                for column in facts.measures
+            ),
+            None if who is None else who[facts.contributor],
+        )
 
     def close(self) -> None:
         self._closer()

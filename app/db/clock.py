@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.db.tables import UtcDateTime
+
+#: What time it is: asked within a transaction.
+Clock = Callable[[sa.Connection], datetime]
 
 
 class database_now(FunctionElement[datetime]):  # noqa: N801 (used as an SQL function)
@@ -31,3 +36,10 @@ def _sqlite_now(element: database_now, _compiler: Any, **_: Any) -> str:
 @compiles(database_now, "postgresql")
 def _postgresql_now(element: database_now, _compiler: Any, **_: Any) -> str:
     return f"(clock_timestamp() + interval '{element.seconds:.3f} seconds')"
+
+
+def database_clock(connection: sa.Connection) -> datetime:
+    """What the database's clock says now."""
+    moment = connection.scalar(sa.select(database_now()))
+    assert isinstance(moment, datetime)
+    return moment.astimezone(UTC)

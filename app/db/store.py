@@ -16,11 +16,12 @@ import numpy as np
 import sqlalchemy as sa
 
 from app.db import tables as t
-from app.db.clock import database_now
+from app.db.clock import Clock, database_clock, database_now
 from app.db.codec import Codec, digest_of
 from app.db.database import Database
 from app.db.engine import connect, migrate
 from app.db.jobs import JobTable
+from app.db.releases import Making, ReleaseBook
 from app.domain import catalogue as catalogue_types
 from app.domain import cube, masked, places, publication
 from app.domain.catalogue import Catalogue
@@ -31,6 +32,7 @@ from app.domain.job import Job
 from app.domain.masked import Layout
 from app.domain.progress import StepProgress
 from app.domain.release import Release
+from app.domain.release_life import ReleaseRecord, ReleaseState
 
 T = TypeVar("T")
 
@@ -59,6 +61,9 @@ RELEASED_CLASSES: tuple[type, ...] = (
 
 RELEASED = Codec(RELEASED_CLASSES)
 
+#: A release that knows of no other, shown at once.
+ALONE = Making()
+
 
 @dataclass(frozen=True)
 class StepResult:
@@ -76,8 +81,8 @@ class DamagedResultError(OperatorError):
     """What is stored of a step isn't what was written; the step can be run again."""
 
 
-def open_store(url: str) -> Store:
-    """Open the database at a SQLAlchemy URL and bring its tables up to date.
+def open_store(url: str, clock: Clock = database_clock) -> Store:
+    """Open the database at a SQLAlchemy URL and bring its tables up to date; ``clock`` decides embargoes.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def open_store(url: str) -> Store:
     """
     engine = connect(url)
     migrate(engine)
-    return Store(Database(engine))
+    return Store(Database(engine), clock)
 
 
 #: Called first in every writing transaction; raises when the writer's right to write has passed on.
@@ -100,8 +105,15 @@ class Store:
     queue in that of its version, so that jobs at the same time don't overwrite one another's results.
     """
 
-    def __init__(self, database: Database, scope: str = "", fence: Fence | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock = database_clock,
+        scope: str = "",
+        fence: Fence | None = None,
+    ) -> None:
         self.database = database
+        self.book = ReleaseBook(database, clock)
         self._engine = database.engine
         self._reading = database.reading
         self.scope = scope
@@ -113,7 +125,7 @@ class Store:
 
     def scoped(self, scope: str, fence: Fence | None = None) -> Store:
         """The same database in another scope; ``fence`` stands before everything that it writes."""
-        return Store(self.database, scope, fence)
+        return Store(self.database, self.book.clock, scope, fence)
 
     def of_last_run(self) -> Store:
         """The scope in which a step was finished last; this one before there is any."""
@@ -132,8 +144,7 @@ class Store:
 
     def live_release_id(self) -> str | None:
         """Id of the live release, None when there is none."""
-        with self._reading() as connection:
-            return connection.scalar(sa.select(t.release.c.id).where(t.release.c.state == "live"))
+        return self.book.live_id()
 
     def live_release(self) -> Release | None:
         """The live release, None when there is none."""
@@ -141,13 +152,8 @@ class Store:
         return None if release_id is None else self.release(release_id)
 
     def releases(self) -> tuple[ReleaseMark, ...]:
-        """Every release and its state, oldest first."""
-        columns = t.release.c
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(columns.id, columns.state, columns.created).order_by(columns.created)
-            ).all()
-        return tuple(ReleaseMark(*row) for row in rows)
+        """Every release as readers may know of it, oldest first."""
+        return tuple(_mark(record) for record in reversed(self.book.present()))
 
     def release(self, release_id: str) -> Release | None:
         """A release by id, None when there is no such."""
@@ -203,14 +209,21 @@ class Store:
         """What the release says about itself; None when there is no such release."""
         with self._reading() as connection:
             body = connection.scalar(sa.select(t.release.c.catalogue).where(t.release.c.id == release_id))
-        return None if body is None else _expect(Catalogue, RELEASED.decode(body))
+        return _expect(Catalogue, RELEASED.decode(body)) if body else None
 
     # ------------------------------------------------------------------ write side: releases
 
     def publish(
-        self, release: Release, catalogue: Catalogue, layouts: Mapping[Address, Layout], result: StepResult
+        self,
+        release: Release,
+        catalogue: Catalogue,
+        layouts: Mapping[Address, Layout],
+        result: StepResult,
+        making: Making = ALONE,
     ) -> None:
-        """Make a release live, with the step result that says so: whole or not at all.
+        """Keep an audited release, with the step result that says so; live at once if that is wanted.
+
+        Whole or not at all.
 
         Raises
         ------
@@ -240,29 +253,25 @@ class Store:
         ]
         with self._writing() as connection:
             connection.execute(
-                sa.update(t.release).where(t.release.c.state == "live").values(state="superseded")
-            )
-            connection.execute(
                 sa.insert(t.release).values(
                     id=release.id,
-                    state="live",
+                    state=str(ReleaseState.AUDITED),
                     created=release.created,
                     fingerprints=dict(release.fingerprints),
                     catalogue=RELEASED.encode(catalogue),
+                    made_by=making.by,
+                    four_eyes=making.four_eyes,
+                    made_from=making.made_from,
+                    basis=list(making.basis),
+                    certificate=making.certificate,
                 )
             )
             if cells:
                 connection.execute(sa.insert(t.release_cell), cells)
             if bodies:
                 connection.execute(sa.insert(t.release_layout), bodies)
+            self.book.put(connection, release.id, making)
             self._put_step(connection, result)
-
-    def withdraw(self) -> None:
-        """Take the live release down: from then on nothing is shown."""
-        with self._writing() as connection:
-            connection.execute(
-                sa.update(t.release).where(t.release.c.state == "live").values(state="superseded")
-            )
 
     # ------------------------------------------------------------------ steps
 
@@ -458,6 +467,16 @@ def _opened(path: Path) -> IO[str]:
 
 #: The pipeline's steps in order; a new result of one makes those after it worthless.
 STEP_ORDER = ("crawl", "assess", "build", "suppress", "audit", "release")
+
+
+def _mark(record: ReleaseRecord) -> ReleaseMark:
+    """A release that never was public is nobody's business, and one without cells can't be read again."""
+    state = record.state if record.first_live else ReleaseState.DRAFT
+    return ReleaseMark(
+        record.id,
+        str(ReleaseState.WITHDRAWN if record.pruned and record.first_live else state),
+        record.first_live or record.created,
+    )
 
 
 def _expect(cls: type[T], value: object) -> T:

@@ -45,7 +45,25 @@ release = sa.Table(
     sa.Column("created", UtcDateTime, nullable=False),
     sa.Column("fingerprints", sa.JSON, nullable=False),
     sa.Column("catalogue", sa.LargeBinary, nullable=False),
-    sa.CheckConstraint("state in ('draft', 'live', 'superseded')", name="state"),
+    sa.Column("version", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("made_by", sa.String(200), nullable=False, server_default=""),
+    sa.Column("four_eyes", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("made_from", sa.String(64), nullable=False, server_default=""),
+    sa.Column("basis", sa.JSON, nullable=False, server_default="[]"),
+    sa.Column("approved_by", sa.String(200)),
+    sa.Column("approved", UtcDateTime),
+    sa.Column("embargo", UtcDateTime),
+    sa.Column("first_live", UtcDateTime),
+    sa.Column("ended", UtcDateTime),
+    sa.Column("reason", sa.Text, nullable=False, server_default=""),
+    sa.Column("forgotten", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("pruned", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("certificate", sa.Text),
+    sa.CheckConstraint(
+        "state in ('draft', 'audited', 'approved', 'scheduled', 'live', 'superseded', 'withdrawn')",
+        name="state",
+    ),
+    sa.CheckConstraint("state <> 'scheduled' or embargo is not null", name="embargo"),
 )
 sa.Index(
     "uq_release_live",
@@ -74,6 +92,22 @@ release_layout = sa.Table(
     sa.Column("sheet_id", sa.String(400), primary_key=True),
     sa.Column("query_id", sa.String(200), primary_key=True),
     sa.Column("choice", sa.String(1000), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+#: What a release made known, and over which data: kept for as long as anybody may remember it.
+release_knowledge = sa.Table(
+    "release_knowledge",
+    metadata,
+    sa.Column("release_id", sa.ForeignKey("release.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+fact_snapshot = sa.Table(
+    "fact_snapshot",
+    metadata,
+    sa.Column("cube", sa.String(400), primary_key=True),
+    sa.Column("fingerprint", sa.String(64), primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 

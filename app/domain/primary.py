@@ -8,7 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.known import Earlier
 from app.domain.lattice import Bools
+
+#: Reason of a cell whose change since an earlier release would give somebody away.
+DIFFERENCE = "difference"
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +34,13 @@ class CubePrimaries:
         Sole contributor, -1 unless there is exactly one.
     occupied : bool[n]
         Cells with contributors.
+    known : bool[n]
+        Cells that readers know from earlier releases, sensitive or not: hiding them protects nothing, so
+        that they have no levels.
+    earlier : Earlier
+        What earlier releases add to the problem.
+    since : mapping of row to release id
+        Rows whose change since a release would give somebody away (reason `DIFFERENCE`).
     """
 
     sensitive: Bools
@@ -41,6 +52,9 @@ class CubePrimaries:
     partner: NDArray[np.int64]
     holder: NDArray[np.int64]
     occupied: Bools
+    known: Bools
+    earlier: Earlier
+    since: Mapping[int, str]
 
     def __post_init__(self) -> None:
         if np.any(self.sensitive & self.must_show):

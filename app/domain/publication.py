@@ -245,6 +245,15 @@ class Confidentiality:
 
 
 @dataclass(frozen=True)
+class ReleasePolicy:
+    """``four_eyes``: who had a release computed can't approve it. ``keep``: releases taken down that can be
+    shown again."""
+
+    four_eyes: bool = False
+    keep: int = 10
+
+
+@dataclass(frozen=True)
 class Publication:
     """Everything that the authors wrote, checked; ``digest`` is a hash over all of it."""
 
@@ -257,6 +266,7 @@ class Publication:
     root: Folder
     confidentiality: Confidentiality
     digest: str
+    release: ReleasePolicy = ReleasePolicy()
 
     def sheets(self) -> Iterator[Sheet]:
         return self.root.walk()

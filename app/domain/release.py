@@ -23,7 +23,7 @@ class Release:
     id : str
         Address of the release; part of every cache key.
     state : str
-        ``draft``, ``live`` or ``superseded``.
+        A `ReleaseState`.
     created : datetime
         With time zone (UTC).
     fingerprints : mapping of cube name to str

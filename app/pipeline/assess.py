@@ -13,11 +13,12 @@ from app.domain.crawled import Crawl, CubeCells
 from app.domain.cube import IntArray, Measure
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.lattice import Longs
-from app.domain.primary import CubePrimaries, PrimaryResult
+from app.domain.primary import DIFFERENCE, CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CellDecision, Confidentiality, MeasureProtection, Publication
 from app.pipeline.cell_table import as_groups
 from app.pipeline.define_rules import REQUESTED, rule_of
+from app.pipeline.earlier import NO_PAST, Levels, LookedBack, Past, look_back, nothing_earlier
 from app.pipeline.members import find_member
 from app.pipeline.twins import find_twins, recorded
 from solver.rules import Manual, Profiles, Request, Rule, Threshold, Zero, assess
@@ -32,6 +33,7 @@ def assess_cells(
     crawl: Crawl,
     servers: Mapping[str, CubeServer],
     progress: ProgressCallback | None = None,
+    past: Past = NO_PAST,
 ) -> PrimaryResult:
     """Apply every rule to every cell with contributors, published or implied.
 
@@ -52,7 +54,8 @@ def assess_cells(
             )
         if progress is not None:
             progress(StepProgress("assess", done, len(crawl.cubes), cells.cube.name))
-        results.append(_Assessor(publication.confidentiality, cells, server, mistakes).result())
+        assessor = _Assessor(publication.confidentiality, cells, server, mistakes)
+        results.append(assessor.result(past))
     if mistakes:
         raise UserError(mistakes)
     return PrimaryResult(tuple(results))
@@ -83,7 +86,7 @@ class _Assessor:
         self._waived = np.zeros(n, dtype=np.bool_)
         self._mass = np.zeros(n)
 
-    def result(self) -> CubePrimaries:
+    def result(self, past: Past) -> CubePrimaries:
         manual = self._decide()
         by_name = {item.measure: item for item in self._protections}
         self._check_signs()
@@ -93,6 +96,7 @@ class _Assessor:
                 self._assess(measure, by_name.get(measure.name), rows, manual)
         for protection in self._ordered():
             self._associate(protection, by_name)
+        looked = self._look_back(past, by_name)
         return CubePrimaries(
             self._sensitive,
             self._must_show,
@@ -103,7 +107,61 @@ class _Assessor:
             self._partner,
             self._holder,
             self._occupied,
+            looked.known,
+            looked.earlier,
+            looked.since,
         )
+
+    # ------------------------------------------------------------------ earlier releases
+
+    def _look_back(self, past: Past, by_name: Mapping[str, MeasureProtection]) -> LookedBack:
+        """Take in what earlier releases showed: known cells, and changes that give somebody away."""
+        cells = self._cells
+        shown = past.shown.get(cells.cube.name, ())
+        if not shown:
+            return nothing_earlier(len(cells))
+        rules = {
+            number: self._rules_on_changes(number, by_name) for number in range(len(cells.cube.measures))
+        }
+        top = max([MIN_TOP, *(_depth(rule) for listed in rules.values() for rule in listed)])
+
+        def judge(number: int, found: CubeProfiles) -> Levels:
+            return _judge_changes(cells.cube.measures[number], found, rules[number])
+
+        looked = look_back(cells, shown, self._server.facts(), past.snapshot, judge, top)
+        for levels in (self._lpl, self._upl, self._spl):
+            levels[looked.known] = 0.0
+        differs = looked.differs & ~self._waived
+        for row in np.flatnonzero(differs & self._must_show).tolist():
+            self._mistakes.append(
+                Mistake(
+                    "",
+                    0,
+                    0,
+                    f"{cells.keys(np.array([row]))[0]} must be shown, but its change since release "
+                    f"{looked.since[row]} would give respondents away.",
+                    "Take the decision back, or wait until more respondents have changed.",
+                )
+            )
+        differs &= ~self._must_show
+        self._sensitive |= differs
+        self._lpl[differs] = np.maximum(self._lpl[differs], looked.level[differs])
+        self._upl[differs] = np.maximum(self._upl[differs], looked.level[differs])
+        if differs.any():
+            self._reason(DIFFERENCE)[differs] = True
+        return looked
+
+    def _rules_on_changes(self, number: int, by_name: Mapping[str, MeasureProtection]) -> list[Rule]:
+        """A measure's own rules and those of the measures that protect it."""
+        rules: list[Rule] = []
+        name: str | None = self._cells.cube.measures[number].name
+        while name:
+            protection = by_name.get(name)
+            if protection is None:
+                break
+            rules.extend(rule_of(item) for item in protection.rules)
+            name = protection.associated_with
+        return [rule for rule in dict.fromkeys(rules) if not isinstance(rule, Zero | Request)]
 
     # ------------------------------------------------------------------ rules
 
@@ -293,6 +351,30 @@ class _Assessor:
                         "Write nonnegative = false for it.",
                     )
                 )
+
+
+def _depth(rule: Rule) -> int:
+    """How many contributors a rule has to see one by one."""
+    return max(rule.depth, rule.n) if isinstance(rule, Threshold) else rule.depth
+
+
+def _judge_changes(measure: Measure, found: CubeProfiles, rules: Sequence[Rule]) -> Levels:
+    """The rules on changes, whichever their sign; whoever nets to nothing changed nothing."""
+    top = np.abs(found.top)
+    moved = (top > 0).sum(axis=1)
+    count = np.where(moved < top.shape[1], moved, found.count)
+    verdict = assess(
+        Profiles(
+            value=found.mass,
+            count=count,
+            top=top,
+            kind="frequency" if measure.is_frequency else "magnitude",
+            mass=found.mass,
+            negative_values=True,
+        ),
+        rules,
+    )
+    return Levels(verdict.sensitive, np.maximum(np.maximum(verdict.lpl, verdict.upl), verdict.spl))
 
 
 def find_rows(cells: CubeCells, coords: IntArray) -> Longs:

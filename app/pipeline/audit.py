@@ -64,7 +64,9 @@ def audit_release(
         if progress is not None:
             progress(StepProgress("audit", number, len(problems.problems), "attacking"))
         cells = crawl.cubes[problem.cube]
-        hidden = problem.pattern(suppression.hidden[problem.cube], cells.n_given)
+        hidden = problem.pattern(
+            suppression.hidden[problem.cube], cells.n_given, primaries.cubes[problem.cube].known
+        )
         instance = suppression.instances.get(number, problem.instance)
         try:
             report = audit(instance, hidden)
@@ -107,7 +109,7 @@ def _broken_rules(
         ),
         "a ratio shown though an operand is hidden": shown & derived_hidden(cells, hidden),
         "sensitive and in a relation, but in no problem": (
-            verdicts.sensitive & related & ~covered & (np.nan_to_num(cells.values) != 0)
+            verdicts.sensitive & ~verdicts.known & related & ~covered & (np.nan_to_num(cells.values) != 0)
         ),
     }
     for how, wrong in checks.items():

@@ -16,6 +16,7 @@ from app.domain.completeness import joined, missing_relations
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.equation import Equations
 from app.domain.errors import InternalError, UserError
+from app.domain.known import Earlier
 from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
@@ -32,9 +33,9 @@ class Problem:
     """Cells that hang together, as the solver takes them.
 
     ``rows`` (int64[k]) are the instance's first k cells in the table of cube ``cube``; those behind them are
-    slacks of bounds, which nobody sees. ``rank`` is how many protecting measures stand above its measures:
-    problems of lower rank are solved first. ``holder`` (int64[k]) is the sole contributor of each row, -1
-    where there is none or none is feared.
+    slacks of bounds and cells of earlier releases, which nobody sees. ``rank`` is how many protecting
+    measures stand above its measures: problems of lower rank are solved first. ``holder`` (int64[k]) is the
+    sole contributor of each row, -1 where there is none or none is feared.
     """
 
     cube: int
@@ -49,10 +50,13 @@ class Problem:
         ):
             raise ValueError("a problem's rows and cells differ")
 
-    def pattern(self, hidden: Bools, n_given: int) -> Bools:
-        """The instance's part of a pattern over the cube's table, where implied cells are always hidden."""
+    def pattern(self, hidden: Bools, n_given: int, known: Bools) -> Bools:
+        """The instance's part of a pattern over the cube's table: what readers can't see.
+
+        Implied cells are always hidden, and cells known from earlier releases never are.
+        """
         result = np.ones(self.instance.n, dtype=np.bool_)
-        result[: len(self.rows)] = hidden[self.rows] | (self.rows >= n_given)
+        result[: len(self.rows)] = (hidden[self.rows] | (self.rows >= n_given)) & ~known[self.rows]
         return result
 
 
@@ -93,27 +97,34 @@ def _problems_of(
     )
     exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
     equations = joined(exact, bounds.equations)
+    past = verdicts.earlier
     n, slack = len(cells), len(bounds.slack)
+    equations = joined(equations, _behind(past.equations, n, slack))
 
-    def extended(column: NDArray[Any], filling: float | Floats) -> NDArray[Any]:
-        return np.concatenate([column, np.broadcast_to(np.asarray(filling, dtype=column.dtype), slack)])
+    def extended(column: NDArray[Any], slacks: float | Floats, earlier: float | Floats) -> NDArray[Any]:
+        parts = ((slacks, slack), (earlier, len(past)))
+        more = [np.broadcast_to(np.asarray(part, dtype=column.dtype), size) for part, size in parts]
+        return np.concatenate([column, *more])
 
-    status = extended(_status(cells, verdicts, value), float(Status.VIRTUAL))
-    known = (extended(value, 1.0) == 0) & (status == Status.SHOWN)
-    weight = extended(_weights(confidentiality, cells), 0.0)
-    lower = extended(_lower_bounds(cells, value, confidentiality.hide_zeros), 0.0)
-    value = extended(value, bounds.slack)
+    status = extended(_status(cells, verdicts, value), float(Status.VIRTUAL), float(Status.VIRTUAL))
+    known = (extended(value, 1.0, 1.0) == 0) & (status == Status.SHOWN)
+    weight = extended(_weights(confidentiality, cells), 0.0, 0.0)
+    lower = extended(_lower_bounds(cells, value, confidentiality.hide_zeros), 0.0, past.lower)
+    value = extended(value, bounds.slack, past.value)
     _check_equations(cells, equations, value)
     matrix = _relations(equations, known)
-    least = least_values(matrix, np.where(known, 0.0, lower))
-    lpl = extended(verdicts.lpl, 0.0)
+    least = least_values(matrix, np.where(known, 0.0, lower), equations.rhs)
+    lpl = extended(verdicts.lpl, 0.0, past.lpl)
     lpl = np.where(np.isinf(least), lpl, np.clip(np.minimum(lpl, value - least), 0, None))
-    upl, spl = extended(verdicts.upl, 0.0), extended(verdicts.spl, 0.0)
-    free = ~known & ~extended(cells.is_derived, 0.0)
+    upl, spl = extended(verdicts.upl, 0.0, past.upl), extended(verdicts.spl, 0.0, past.spl)
+    free = ~known & ~extended(cells.is_derived, 0.0, 0.0)
     rank = _ranks(confidentiality, cells)
     for places, relations in _components(matrix, free, np.maximum(np.maximum(lpl, upl), spl) > 0):
         part = matrix[relations][:, places]
         rows = places[places < n]
+        if not len(rows):
+            # Cells of the past that nothing ties to today's: there is nothing left to decide.
+            continue
         holder = verdicts.holder[rows] if confidentiality.insiders else np.full(len(rows), -1, dtype=np.int64)
         levels = Levels(value[rows], least[rows], lpl[rows], upl[rows], spl[rows])
         insiders = find_insiders(cells, rows, part[:, : len(rows)], holder, levels)
@@ -131,13 +142,24 @@ def _problems_of(
                 indices=part.indices,
                 coefs=part.data,
                 rhs=equations.rhs[relations],
-                names=(*cells.keys(rows), *(f"slack {place - n}" for place in places[len(rows) :])),
+                names=(*cells.keys(rows), *_names(past, places[len(rows) :] - n, slack)),
                 insiders=insiders,
                 tolerance=_tolerance(part, value[places], equations.rhs[relations]),
             )
         except InputError as error:
             raise InternalError(f"a problem of cube {cells.cube.name} is malformed: {error.cause}") from error
         yield Problem(number, int(rank[rows].max()), rows, holder, instance)
+
+
+def _behind(equations: Equations, n: int, slack: int) -> Equations:
+    """Relations of earlier cells, which stand behind the slacks of bounds."""
+    shift = np.where(equations.indices >= n, slack, 0)
+    return Equations(equations.indptr, equations.indices + shift, equations.coefs, equations.rhs)
+
+
+def _names(past: Earlier, places: Longs, slack: int) -> Iterator[str]:
+    for place in places.tolist():
+        yield f"slack {place}" if place < slack else past.names[place - slack]
 
 
 def _check_equations(cells: CubeCells, equations: Equations, value: Floats) -> None:
@@ -157,7 +179,7 @@ def _status(cells: CubeCells, verdicts: CubePrimaries, value: Floats) -> NDArray
     status[cells.n_given :] = Status.VIRTUAL
     status[: cells.n_given][verdicts.sensitive[: cells.n_given]] = Status.SENSITIVE
     status[(value == 0) & ~verdicts.sensitive] = Status.SHOWN
-    status[verdicts.must_show] = Status.SHOWN
+    status[verdicts.must_show | verdicts.known] = Status.SHOWN
     return status
 
 
@@ -210,7 +232,7 @@ def _relations(equations: Equations, known: Bools) -> sparse.csr_array:
     )
 
 
-def least_values(matrix: sparse.csr_array, lower: Floats) -> Floats:
+def least_values(matrix: sparse.csr_array, lower: Floats, rhs: Floats) -> Floats:
     """The least that each cell can be though everything were hidden.
 
     A total is at least the sum of the least of its parts, and a part that is the only one is the total; no
@@ -221,7 +243,7 @@ def least_values(matrix: sparse.csr_array, lower: Floats) -> Floats:
     relation = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     totals = np.bincount(relation[total], minlength=matrix.shape[0])
     negative = np.bincount(relation[matrix.data < 0], minlength=matrix.shape[0])
-    sums = (totals == 1) & (negative == 1)
+    sums = (totals == 1) & (negative == 1) & (rhs == 0)
     entry = total & sums[relation]
     parent = np.full(matrix.shape[0], -1, dtype=np.int64)
     parent[relation[entry]] = matrix.indices[entry]

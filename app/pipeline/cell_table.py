@@ -15,8 +15,10 @@ from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
+from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.places import Places
+from app.domain.translation import earlier_rows
 from app.pipeline.twins import find_overlaps, find_twins, recorded
 
 SAME = 1e-9
@@ -37,8 +39,9 @@ class _Block:
 class CellTable:
     """Cells of one cube as queries bring them in; `finish` closes them into `CubeCells`."""
 
-    def __init__(self, server: CubeServer) -> None:
+    def __init__(self, server: CubeServer, past: Sequence[ShownCells] = ()) -> None:
         self.server = server
+        self._past = past
         self.cube = server.discover()
         self.space = Space.of(self.cube)
         self.fingerprint = server.fingerprint()
@@ -92,7 +95,9 @@ class CellTable:
         order = np.concatenate([np.arange(n_published), given])
         measured = _Measured(self.server, self.space, distinct, known)
         overlaps = find_overlaps(self.server, self.cube, self.space, self._twins)
-        closure = close_cells(self.space, distinct[order], formulas, measured.occupied, overlaps)
+        remembered = earlier_rows(self.space, self.cube, self._past)
+        base = unique_rows(self.space, np.concatenate([distinct[order], remembered]))[0]
+        closure = close_cells(self.space, base, formulas, measured.occupied, overlaps)
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
         coords, extras = self._pruned(closure.coords)

@@ -19,6 +19,7 @@ from app.domain.publication import Publication
 from app.domain.styles import cell_styles
 from app.mdx import parse, substitute
 from app.pipeline.cell_table import CellTable
+from app.pipeline.earlier import NO_PAST, Past
 from app.pipeline.members import choices_of
 
 #: From here on a double doesn't hold every whole number.
@@ -29,8 +30,11 @@ def crawl(
     publication: Publication,
     servers: Mapping[str, CubeServer],
     progress: ProgressCallback | None = None,
+    past: Past = NO_PAST,
 ) -> Crawl:
     """Run every query of every sheet for every choice of its parameters.
+
+    Cells that readers remember from earlier releases are taken in as cells that no sheet shows.
 
     Raises
     ------
@@ -39,7 +43,7 @@ def crawl(
     OperatorError
         If the data changed meanwhile.
     """
-    tables = {name: CellTable(server) for name, server in servers.items()}
+    tables = {name: CellTable(server, past.shown.get(name, ())) for name, server in servers.items()}
     mistakes: list[Mistake] = []
     choices: dict[str, tuple[tuple[AxisMember, ...], ...]] = {}
     sheets = list(publication.sheets())

@@ -15,6 +15,7 @@ from app.domain.publication import (
     Folder,
     Position,
     Publication,
+    ReleasePolicy,
     Sheet,
 )
 from app.pipeline.define_cube import read_cube
@@ -24,6 +25,7 @@ from app.pipeline.toml import Mistakes, Reader, read_document
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 DEEPEST = 20
+MOST_KEPT = 1000
 
 
 def load_publication(folder: Path) -> Publication:
@@ -68,6 +70,7 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
     description = root.texts("description", languages)
     publisher = root.texts("publisher", languages)
     confidentiality = read_confidentiality(root, cubes, bool(mistakes.found))
+    policy = _policy(root)
     root.done("languages")
     publication = Publication(
         folder=str(folder),
@@ -79,8 +82,21 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
         root=Folder("", title, description, tree.folders, tree.sheets),
         confidentiality=confidentiality,
         digest="" if mistakes.found else _digest(folder),
+        release=policy,
     )
     return publication, tuple(mistakes.found)
+
+
+def _policy(root: Reader) -> ReleasePolicy:
+    section = root.table("release")
+    if section is None:
+        return ReleasePolicy()
+    four_eyes = section.flag("four-eyes", False)
+    keep = section.integer("keep", ReleasePolicy.keep)
+    if not 0 <= keep <= MOST_KEPT:
+        section.wrong("Key keep is out of range.", f"Give a number of releases, 0 to {MOST_KEPT}.", "keep")
+    section.done()
+    return ReleasePolicy(four_eyes, keep)
 
 
 def _languages(root: Reader | None) -> tuple[str, ...]:

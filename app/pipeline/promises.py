@@ -71,7 +71,7 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
                 upper=float(value[row] + upl[row]),
                 width=float(spl[row]),
             )
-            for row in np.flatnonzero(verdicts.sensitive & cells.has_contributors)
+            for row in np.flatnonzero(verdicts.sensitive & cells.has_contributors & ~verdicts.known)
         )
     return promises
 

@@ -16,6 +16,7 @@ from app.domain.masked import CellStatus, FloatArray
 from app.domain.places import Places
 from app.domain.publication import Publication
 from app.domain.release import Release
+from app.domain.release_life import ReleaseState
 from app.pipeline.audit import ReleaseAudit
 from app.pipeline.suppress import Suppression
 
@@ -48,7 +49,7 @@ def make_release(
     created = datetime.now(UTC)
     release = Release(
         id=identity,
-        state="live",
+        state=ReleaseState.AUDITED,
         created=created,
         fingerprints=crawl.fingerprints,
         keys=tuple(keys),

@@ -8,21 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from contextlib import suppress as suppress_errors
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from app.cube.port import CubeServer
 from app.db.codec import Codec, digest_of
+from app.db.releases import Making
 from app.db.store import RELEASED_CLASSES, DamagedResultError, StepResult, Store
 from app.domain import crawled, equation, lattice, primary
 from app.domain.catalogue import Catalogue
 from app.domain.crawled import Address, Crawl
 from app.domain.errors import CelosiaError, OperatorError, UserError
+from app.domain.known import Earlier, ShownCells
 from app.domain.masked import Layout
 from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CubeDefinition, Publication
 from app.domain.release import Release
+from app.domain.release_life import ReleaseState
 from app.pipeline import audit as audit_step
 from app.pipeline import build as build_step
 from app.pipeline import suppress as suppress_step
@@ -31,6 +35,8 @@ from app.pipeline.assess import assess_cells
 from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.crawl import crawl
+from app.pipeline.earlier import Past
+from app.pipeline.memory import REMEMBERED, read_past, shown_cells
 from app.pipeline.release import make_release
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
 from solver import AuditReport, Exposure, Insider, Instance, Solution
@@ -52,6 +58,7 @@ RESULTS = Codec(
         crawled.Pending,
         equation.Equations,
         lattice.Extra,
+        Earlier,
         primary.CubePrimaries,
         primary.PrimaryResult,
         suppress_step.Suppression,
@@ -69,13 +76,28 @@ OpenCube = Callable[[CubeDefinition], CubeServer]
 Summary = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Wish:
+    """Who wants a release, and whether it goes live at once or waits for approval."""
+
+    actor: str = "operator"
+    live: bool = True
+
+
 class Context:
     """What the steps of one run share: the publication, its open cubes, and the results so far."""
 
     def __init__(
-        self, publication: Publication, store: Store, open_cube: OpenCube, progress: ProgressCallback
+        self,
+        publication: Publication,
+        store: Store,
+        open_cube: OpenCube,
+        progress: ProgressCallback,
+        wish: Wish,
     ) -> None:
         self.publication = publication
+        self.wish = wish
+        self.basis: tuple[str, ...] = ()
         self.store = store
         self.progress = progress
         self.digests: dict[str, str] = {}
@@ -83,6 +105,11 @@ class Context:
         self._stack = ExitStack()
         self._servers: dict[str, CubeServer] | None = None
         self._results: dict[str, Any] = {}
+
+    @cached_property
+    def past(self) -> Past:
+        """What readers may remember of the releases of the basis."""
+        return read_past(self.store, self.basis)
 
     @property
     def servers(self) -> Mapping[str, CubeServer]:
@@ -137,7 +164,7 @@ class Made:
 
 
 def _crawl(context: Context) -> tuple[Crawl, Summary]:
-    found = crawl(context.publication, context.servers, context.progress)
+    found = crawl(context.publication, context.servers, context.progress, context.past)
     return found, {
         "cells": found.n_published,
         "implied_cells": found.n_implied,
@@ -148,7 +175,7 @@ def _crawl(context: Context) -> tuple[Crawl, Summary]:
 
 def _assess(context: Context) -> tuple[PrimaryResult, Summary]:
     found: Crawl = context.result("crawl")
-    verdicts = assess_cells(context.publication, found, context.servers, context.progress)
+    verdicts = assess_cells(context.publication, found, context.servers, context.progress, context.past)
     published = [
         int(verdict.sensitive[: cells.n_published].sum())
         for cells, verdict in zip(found.cubes, verdicts.cubes, strict=True)
@@ -222,6 +249,9 @@ STEPS = (
 STEP_NAMES = tuple(step.name for step in STEPS)
 
 
+_OVER = (ReleaseState.DRAFT, ReleaseState.SUPERSEDED, ReleaseState.WITHDRAWN)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run did: the steps that it ran, those that it found done, and the live release."""
@@ -238,6 +268,7 @@ def run(
     open_cube: OpenCube,
     steps: Sequence[str] = STEP_NAMES,
     progress: ProgressCallback | None = None,
+    wish: Wish = Wish(),
 ) -> Outcome:
     """Run the steps that aren't done yet on these inputs.
 
@@ -248,6 +279,8 @@ def run(
     ----------
     steps
         Names out of `STEP_NAMES`. Those before them must be among them or be done.
+    wish
+        What to do with the release once it is audited.
 
     Raises
     ------
@@ -257,7 +290,8 @@ def run(
     with store.exclusive():
         job = store.start_job()
         try:
-            outcome = run_steps(publication, store, open_cube, steps, _reporter(store, job, progress))
+            tell = _reporter(store, job, progress)
+            outcome = run_steps(publication, store, open_cube, steps, tell, wish)
         except BaseException as error:
             text = str(error) if isinstance(error, CelosiaError) else type(error).__name__
             with suppress_errors(OperatorError):
@@ -273,9 +307,10 @@ def run_steps(
     open_cube: OpenCube,
     steps: Sequence[str],
     progress: ProgressCallback,
+    wish: Wish = Wish(),
 ) -> Outcome:
     """As `run`, for a caller that holds the right to run in the store's scope and keeps the record itself."""
-    context = Context(publication, store, open_cube, progress)
+    context = Context(publication, store, open_cube, progress, wish)
     try:
         return _run_steps(context, steps)
     finally:
@@ -289,12 +324,13 @@ def _run_steps(context: Context, wanted: Sequence[str]) -> Outcome:
     fingerprints = context.fingerprints()
     # Results that another version of Celosia kept in another shape are made again.
     version = (PIPELINE_VERSION, RESULTS.shape)
-    before = _hash(*version, context.publication.digest, *map(str, sorted(fingerprints.items())))
+    inputs = (*version, context.publication.digest, *map(str, sorted(fingerprints.items())))
+    context.basis, before = _basis(store, inputs)
     last = max((STEP_NAMES.index(name) for name in wanted), default=-1)
     for step in STEPS[: last + 1]:
         input_digest = _hash(step.name, before)
         stored = _sound(store, step.name)
-        if stored is not None and stored.input_digest == input_digest and _still_holds(store, stored):
+        if stored is not None and stored.input_digest == input_digest and _still_holds(context, stored):
             context.keep(step.name, stored.digest, None)
             reused.append(step.name)
         elif step.name in wanted:
@@ -304,6 +340,40 @@ def _run_steps(context: Context, wanted: Sequence[str]) -> Outcome:
             raise _not_done(context, step.name, stored, fingerprints)
         before = context.digests[step.name]
     return Outcome(tuple(ran), tuple(reused), store.live_release_id(), store.status())
+
+
+def _basis(store: Store, inputs: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Releases that readers know or will know before this one, and the digest of all inputs.
+
+    Releases of the very pattern that is stored add nothing to it: a run doesn't begin anew because its
+    own release was shown.
+    """
+    known = [
+        record for record in store.book.all() if record.was_shown or record.state is ReleaseState.SCHEDULED
+    ]
+    pattern = _pattern_digest(store)
+    others = tuple(sorted(record.id for record in known if record.made_from != pattern))
+    crawled_then = _sound(store, "crawl")
+    before = _hash(*inputs, *others)
+    if crawled_then is not None and crawled_then.input_digest == _hash("crawl", before):
+        return others, before
+    everyone = tuple(sorted(record.id for record in known))
+    return everyone, _hash(*inputs, *everyone)
+
+
+def _pattern_digest(store: Store) -> str:
+    """What the releases of the stored crawl and pattern have in common; nothing if they aren't there."""
+    crawled_then, pattern = _sound(store, "crawl"), _sound(store, "suppress")
+    if crawled_then is None or pattern is None:
+        return ""
+    try:
+        return _digest_of_pattern(crawled_then.digest, RESULTS.decode(pattern.body))
+    except OperatorError:
+        return ""
+
+
+def _digest_of_pattern(crawl_digest: str, pattern: Suppression) -> str:
+    return _hash(crawl_digest, *(digest_of(mark.tobytes()) for mark in pattern.hidden))
 
 
 def _work(context: Context, step: Step, input_digest: str) -> str:
@@ -317,12 +387,46 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
     )
     if isinstance(value, Made):
         _check_unchanged(context)
-        context.store.publish(value.release, value.catalogue, value.layouts, result)
+        policy = context.publication.release
+        snapshots = {
+            (name, fingerprint): kept
+            for name, fingerprint in value.release.fingerprints.items()
+            if (kept := _snapshot(context, name, fingerprint))
+        }
+        making = Making(
+            by=context.wish.actor,
+            four_eyes=policy.four_eyes,
+            made_from=_digest_of_pattern(context.digests["crawl"], context.result("suppress")),
+            basis=context.basis,
+            live=context.wish.live,
+            keep=policy.keep,
+            knowledge=REMEMBERED.encode(_shown(context, value.release.id)),
+            snapshots=snapshots,
+        )
+        context.store.publish(value.release, value.catalogue, value.layouts, result, making)
     else:
         context.store.put_step(result)
         context.keep(step.name, result.digest, value)
     context.progress(StepProgress(step.name, 1, 1, "done"))
     return result.digest
+
+
+def _shown(context: Context, release_id: str) -> tuple[ShownCells, ...]:
+    return shown_cells(
+        release_id,
+        context.result("crawl"),
+        context.result("assess"),
+        context.result("build"),
+        context.result("suppress"),
+    )
+
+
+def _snapshot(context: Context, cube: str, fingerprint: str) -> bytes | None:
+    """The facts of a cube to be kept, unless they are kept already or the engine doesn't give them."""
+    if context.store.book.has_snapshot(cube, fingerprint):
+        return None
+    facts = context.servers[cube].facts()
+    return None if facts is None else REMEMBERED.encode(facts)
 
 
 def _sound(store: Store, name: str) -> StepResult | None:
@@ -338,9 +442,21 @@ def released_id(result: StepResult) -> str:
     return str(RESULTS.decode(result.body))
 
 
-def _still_holds(store: Store, stored: StepResult) -> bool:
-    """A release that is no longer live must be made again."""
-    return stored.name != "release" or released_id(stored) == store.live_release_id()
+def _still_holds(context: Context, stored: StepResult) -> bool:
+    """A release that is over must be made again, and one that waits while it is wanted live is shown."""
+    if stored.name != "release":
+        return True
+    release_id = released_id(stored)
+    found = [record for record in context.store.book.all() if record.id == release_id]
+    if not found or found[0].state in _OVER:
+        return False
+    record, actor = found[0], context.wish.actor
+    if context.wish.live and not record.four_eyes and record.state is not ReleaseState.LIVE:
+        book = context.store.book
+        if record.state is ReleaseState.AUDITED:
+            record = book.approve(record.id, record.version, actor)
+        book.publish(record.id, record.version, actor)
+    return True
 
 
 def _check_unchanged(context: Context) -> None:

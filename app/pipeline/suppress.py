@@ -74,8 +74,9 @@ def suppress(
                 progress(StepProgress("suppress", number, total, message, state.lower, state.upper))
 
         share = effort * sizes[number] / sum(sizes[number:])
-        solution, solved = _solve(instance, tell, share)
-        solution, solved = _keep_from_insiders(problem, cells, instance, solution, solved, tell)
+        decided = frozenset(cells.keys(problem.rows[verdicts.must_show[problem.rows]]))
+        solution, solved = _solve(instance, tell, share, decided)
+        solution, solved = _keep_from_insiders(problem, cells, instance, solution, solved, tell, decided)
         if solved is not instance:
             instances[number] = solved
         solutions.append(solution)
@@ -86,15 +87,17 @@ def suppress(
     return Suppression(tuple(hidden), tuple(solutions), instances)
 
 
-def _solve(instance: Instance, tell: SolverProgress, work_limit: float) -> tuple[Solution, Instance]:
+def _solve(
+    instance: Instance, tell: SolverProgress, work_limit: float, decided: frozenset[str]
+) -> tuple[Solution, Instance]:
     """The solution, and the instance with levels cut down to what is possible at all."""
     while True:
         try:
             return solve(instance, progress=tell, work_limit=work_limit), instance
         except InfeasibleError as error:
-            reachable = reachable_levels(instance, error.obstacles)
+            reachable = reachable_levels(instance, error.obstacles, decided)
             if reachable is None:
-                raise _explain(error) from error
+                raise _explain(error, decided) from error
             instance = reachable
         except SolverError as error:
             raise InternalError("the solver failed") from error
@@ -107,6 +110,7 @@ def _keep_from_insiders(
     solution: Solution,
     solved: Instance,
     tell: SolverProgress,
+    decided: frozenset[str],
 ) -> tuple[Solution, Instance]:
     """The solution with what more it takes against sole contributors who go on from relation to relation.
 
@@ -121,7 +125,7 @@ def _keep_from_insiders(
             column[:k]
             for column in (
                 instance.value,
-                least_values(relations, instance.lower_bound),
+                least_values(relations, instance.lower_bound, instance.rhs),
                 instance.lpl,
                 instance.upl,
                 instance.spl,
@@ -140,7 +144,7 @@ def _keep_from_insiders(
         )
         status = instance.status.copy()
         status[solution.hidden & (status == Status.FREE)] = Status.HIDDEN
-        again, solved = _solve(instance.replace(status=status), tell, MIN_EFFORT)
+        again, solved = _solve(instance.replace(status=status), tell, MIN_EFFORT, decided)
         solved = solved.replace(status=instance.status)
         cost = instance.cost(again.hidden)
         bound = min(solution.lower_bound, cost)
@@ -165,17 +169,20 @@ def learned_by_insiders(problem: Problem, instance: Instance, hidden: Bools) -> 
     return {who: told for who, told in more.items() if len(told)}
 
 
-def reachable_levels(instance: Instance, obstacles: Sequence[Obstacle]) -> Instance | None:
+def reachable_levels(
+    instance: Instance, obstacles: Sequence[Obstacle], decided: frozenset[str]
+) -> Instance | None:
     """The instance with levels no higher than hiding everything gives, None if that isn't what is wrong.
 
-    What a reader knows when nothing at all is shown, from the structure alone, no pattern can take away.
-    Where a cell that must be shown stands in the way, its author has to decide instead.
+    What a reader knows when nothing at all is shown, from the structure and from earlier releases, no
+    pattern can take away. Where a cell that must be shown by decision (``decided`` are their names) stands
+    in the way, its author has to decide instead.
     """
     lpl, upl, spl = (np.array(levels) for levels in (instance.lpl, instance.upl, instance.spl))
     insiders = {insider.name: insider for insider in instance.insiders}
     cut = False
     for obstacle in obstacles:
-        if obstacle.shown:
+        if decided.intersection(obstacle.shown):
             return None
         cell = instance.index(obstacle.cell)
         down = max(float(instance.value[cell]) - obstacle.interval[0], 0.0)
@@ -251,13 +258,14 @@ def derived_hidden(cells: CubeCells, hidden: Bools) -> Bools:
     return result
 
 
-def _explain(error: InfeasibleError) -> UserError:
+def _explain(error: InfeasibleError, decided: frozenset[str]) -> UserError:
     """Which cells can't be protected and what stands in the way; names only, no values."""
     lines = []
     for obstacle in error.obstacles[:20]:
         line = f"Cell {obstacle.cell} can't be protected against {obstacle.attacker}"
-        if obstacle.shown:
-            line += f" while these must be shown: {', '.join(obstacle.shown[:5])}"
+        if decided.intersection(obstacle.shown):
+            shown = [name for name in obstacle.shown if name in decided]
+            line += f" while these must be shown: {', '.join(shown[:5])}"
         lines.append(f"{line}.")
     more = f" and {len(error.obstacles) - 20} more" if len(error.obstacles) > 20 else ""
     return UserError(

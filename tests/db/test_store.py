@@ -16,6 +16,7 @@ from app.db import Store, open_store
 from app.db import tables as t
 from app.db.codec import digest_of
 from app.db.engine import connect, migrate
+from app.db.releases import Making
 from app.db.store import StepResult
 from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy, Level, Measure
@@ -96,7 +97,8 @@ def step(name: str, body: bytes = b"body", **summary: object) -> StepResult:
 def publish(store: Store, identity: str) -> Release:
     release = make_release(identity)
     layouts = {ADDRESS: make_layout()}
-    store.publish(release, make_catalogue(identity), layouts, step("release", identity.encode()))
+    making = Making(basis=tuple(record.id for record in store.book.all()))
+    store.publish(release, make_catalogue(identity), layouts, step("release", identity.encode()), making)
     return release
 
 
@@ -137,7 +139,8 @@ def test_a_newer_release_supersedes_the_older(store: Store) -> None:
     older = store.release("r1")
     assert older is not None
     assert older.state == "superseded"
-    store.withdraw()
+    live = store.book.get("r2")
+    store.book.withdraw("r2", live.version, "admin", "a test")
     assert store.live_release() is None
 
 
@@ -145,12 +148,13 @@ def test_a_release_that_fails_leaves_no_trace(store: Store) -> None:
     publish(store, "r1")
     with pytest.raises(OperatorError):
         publish(store, "r1")
+    making = Making(basis=("r1",))
     assert store.live_release_id() == "r1"
     release = make_release("r3")
     layouts = {("s" * 300, "q" * 300, ("c",)): make_layout(), ADDRESS: make_layout()}
     broken = StepResult("release", "input", "d" * 64, b"", {"nan": object()}, 1.0)
     with pytest.raises((OperatorError, TypeError)):
-        store.publish(release, make_catalogue("r3"), layouts, broken)
+        store.publish(release, make_catalogue("r3"), layouts, broken, making)
     assert store.live_release_id() == "r1"
     assert store.release("r3") is None
     assert store.layout("r3", *ADDRESS) is None

@@ -480,11 +480,11 @@ def test_levels_beyond_what_structure_allows_are_cut_down() -> None:
     )
     with pytest.raises(InfeasibleError) as caught:
         solve(instance)
-    reachable = reachable_levels(instance, caught.value.obstacles)
+    reachable = reachable_levels(instance, caught.value.obstacles, frozenset())
     assert reachable is not None
     assert reachable.lpl.tolist() == [0.0, 0.0, 0.0]
     assert solve(reachable).hidden.all()
-    assert reachable_levels(reachable, caught.value.obstacles) is None
+    assert reachable_levels(reachable, caught.value.obstacles, frozenset()) is None
 
 
 def test_cubes_are_checked_on_their_own(tmp_path: Path) -> None:

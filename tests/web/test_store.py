@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.db.releases import Making
 from app.db.store import StepResult, Store, open_store
 from app.web.app import create_app
 from tests.databases import KINDS, database_url
@@ -27,7 +28,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def publish(store: Store, office: MemoryStore) -> None:
     catalogue = office.catalogue(office.live.id)
     assert catalogue is not None
-    store.publish(office.live, catalogue, office.layouts, STEP)
+    making = Making(basis=tuple(record.id for record in store.book.all()))
+    store.publish(office.live, catalogue, office.layouts, STEP, making)
 
 
 def test_every_answer_is_the_same_as_from_memory(store: Store) -> None:

@@ -1,0 +1,442 @@
+"""The book of releases: where each stands, and every move from one state to the next.
+
+Each move is one transaction under one lock, and names the version of the release that it was decided on, so
+that of two people who decide at once the second is told. The database's clock decides about embargoes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.db import tables as t
+from app.db.clock import Clock, database_clock
+from app.db.database import Database
+from app.domain.errors import OperatorError, UserError
+from app.domain.release_life import WAITING, ReleaseAction, ReleaseRecord, ReleaseState, check_embargo
+
+log = logging.getLogger("celosia.releases")
+
+#: Key of the PostgreSQL lock under which releases move.
+MOVE_LOCK = 0x43454C52454C
+#: Seconds until a scheduled release that couldn't be switched on is tried again.
+RETRY_SECONDS = 5.0
+
+#: What is told of a move within its transaction: the release as it was and as it is, and who moved it.
+Witness = Callable[[sa.Connection, ReleaseRecord, ReleaseRecord, str], None]
+
+CLOCK_ACTOR = "embargo"
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a release came about.
+
+    Attributes
+    ----------
+    by : str
+        Who had it computed.
+    four_eyes : bool
+    made_from : str
+        Digest of the pattern.
+    basis : tuple of str
+        Releases that its audit took as known.
+    live : bool
+        Approve it at once and show it, unless somebody else has to approve it.
+    keep : int
+        Releases taken down whose cells are kept, so that they can be shown again.
+    knowledge : bytes
+        What it makes known, encoded.
+    snapshots : mapping of (cube, fingerprint) to bytes
+        The facts that it was made from, encoded.
+    certificate : str or None
+    """
+
+    by: str = "operator"
+    four_eyes: bool = False
+    made_from: str = ""
+    basis: tuple[str, ...] = ()
+    live: bool = True
+    keep: int = 10
+    knowledge: bytes = b""
+    snapshots: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
+    certificate: str | None = None
+
+
+class ReleaseBook:
+    """States of releases over one database; see `app.db.store.Store` for their cells.
+
+    Parameters
+    ----------
+    database : Database
+    clock : callable
+        What time it is, by a connection.
+    """
+
+    def __init__(self, database: Database, clock: Clock = database_clock) -> None:
+        self._database = database
+        self.clock = clock
+        self.witness: Witness | None = None
+        self._retry = float("-inf")
+
+    # ------------------------------------------------------------------ reading
+
+    def all(self) -> tuple[ReleaseRecord, ...]:
+        """Every release, newest first."""
+        with self._database.reading() as connection:
+            return _records(connection)
+
+    def get(self, release_id: str) -> ReleaseRecord:
+        """A release by id.
+
+        Raises
+        ------
+        UserError
+            When there is none.
+        """
+        with self._database.reading() as connection:
+            return _record(connection, release_id)
+
+    def now(self) -> datetime:
+        """The time by the clock that decides."""
+        with self._database.reading() as connection:
+            return self.clock(connection)
+
+    def live_id(self) -> str | None:
+        """Id of the release that is live now."""
+        return next((record.id for record in self.present() if record.state is ReleaseState.LIVE), None)
+
+    def present(self) -> tuple[ReleaseRecord, ...]:
+        """Every release, newest first; one whose embargo has passed goes live before it is told."""
+        with self._database.reading() as connection:
+            records = _records(connection)
+            waiting = [record.embargo for record in records if record.state is ReleaseState.SCHEDULED]
+            due = any(waiting) and min(filter(None, waiting)) <= self.clock(connection)
+        if not due or monotonic() < self._retry:
+            return records
+        try:
+            self.release_due()
+        except OperatorError as error:
+            # What is live stays so: an old release is better than none, and gives nothing new away.
+            log.error("a scheduled release couldn't be switched on: %s", error)
+            self._retry = monotonic() + RETRY_SECONDS
+            return records
+        return self.all()
+
+    def certificate(self, release_id: str) -> str | None:
+        """The text of a release's certificate, None when it has none or there is no such release."""
+        with self._database.reading() as connection:
+            return connection.scalar(sa.select(t.release.c.certificate).where(t.release.c.id == release_id))
+
+    def knowledge(self, release_id: str) -> bytes | None:
+        """What a release made known, as it was encoded."""
+        columns = t.release_knowledge.c
+        with self._database.reading() as connection:
+            return connection.scalar(sa.select(columns.body).where(columns.release_id == release_id))
+
+    def snapshot(self, cube: str, fingerprint: str) -> bytes | None:
+        """The facts that a release was made from, as they were encoded."""
+        columns = t.fact_snapshot.c
+        with self._database.reading() as connection:
+            return connection.scalar(
+                sa.select(columns.body).where(columns.cube == cube, columns.fingerprint == fingerprint)
+            )
+
+    def has_snapshot(self, cube: str, fingerprint: str) -> bool:
+        """Whether the facts of a release are kept."""
+        columns = t.fact_snapshot.c
+        query = sa.select(columns.cube).where(columns.cube == cube, columns.fingerprint == fingerprint)
+        with self._database.reading() as connection:
+            return connection.scalar(query) is not None
+
+    # ------------------------------------------------------------------ moves
+
+    def approve(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+        """Say that an audited release may be shown.
+
+        Raises
+        ------
+        UserError
+            If it can't be moved so, or somebody moved it since ``version``; as of every move.
+        """
+        return self._move(
+            release_id,
+            version,
+            ReleaseAction.APPROVE,
+            actor,
+            lambda record, now: {"approved_by": actor, "approved": now},
+        )
+
+    def revoke(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+        """Take an approval back."""
+        return self._move(
+            release_id,
+            version,
+            ReleaseAction.REVOKE,
+            actor,
+            lambda record, now: {"approved_by": None, "approved": None, "embargo": None},
+        )
+
+    def schedule(self, release_id: str, version: int, actor: str, embargo: datetime) -> ReleaseRecord:
+        """Let an approved release go live by itself at a moment."""
+
+        def values(record: ReleaseRecord, now: datetime) -> Mapping[str, Any]:
+            check_embargo(embargo, now)
+            return {"embargo": embargo}
+
+        return self._move(release_id, version, ReleaseAction.SCHEDULE, actor, values)
+
+    def unschedule(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+        """Let a scheduled release wait for a new decision."""
+        return self._move(
+            release_id, version, ReleaseAction.UNSCHEDULE, actor, lambda record, now: {"embargo": None}
+        )
+
+    def publish(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+        """Show an approved release now, in place of the live one."""
+        return self._move(release_id, version, ReleaseAction.PUBLISH, actor)
+
+    def roll_back(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+        """Show an earlier release again: nothing in it is new to anybody."""
+        return self._move(release_id, version, ReleaseAction.ROLL_BACK, actor)
+
+    def withdraw(self, release_id: str, version: int, actor: str, reason: str) -> ReleaseRecord:
+        """Take a release down for good, or never show it."""
+        if not reason.strip():
+            raise UserError("A withdrawal needs a reason: it is kept with the release.")
+        return self._move(
+            release_id,
+            version,
+            ReleaseAction.WITHDRAW,
+            actor,
+            lambda record, now: {
+                "reason": reason.strip(),
+                "embargo": None,
+                "ended": now if record.state is ReleaseState.LIVE else record.ended,
+            },
+        )
+
+    def forget(self, release_id: str, version: int, actor: str, reason: str) -> ReleaseRecord:
+        """Decide that what a release showed needn't count as known, because nobody can have seen it."""
+        if not reason.strip():
+            raise UserError("To forget what a release showed needs a reason: it is kept with the release.")
+        with self._database.writing() as connection:
+            _lock(connection)
+            record = self._current(connection, release_id, version)
+            if record.state is ReleaseState.LIVE:
+                raise UserError(f"Release {release_id} is live: everybody can see it.")
+            return self._write(
+                connection, record, record.state, actor, {"forgotten": True, "reason": reason.strip()}
+            )
+
+    def release_due(self) -> str | None:
+        """Make scheduled releases live whose embargo has passed; the id of the one that is live then."""
+        with self._database.writing() as connection:
+            _lock(connection)
+            now = self.clock(connection)
+            due = [
+                record
+                for record in _records(connection)
+                if record.state is ReleaseState.SCHEDULED and record.embargo and record.embargo <= now
+            ]
+            for record in sorted(due, key=lambda item: (item.embargo, item.created)):
+                current = _record(connection, record.id)
+                if current.state is ReleaseState.SCHEDULED:
+                    self._go_live(connection, current, CLOCK_ACTOR, now)
+            return _live_id(connection)
+
+    def put(self, connection: sa.Connection, release_id: str, making: Making) -> None:
+        """Complete a row just written: as audited, and live when that is wanted and allowed."""
+        _lock(connection)
+        connection.execute(
+            sa.insert(t.release_knowledge).values(release_id=release_id, body=making.knowledge)
+        )
+        for (cube, fingerprint), body in making.snapshots.items():
+            columns = t.fact_snapshot.c
+            known = sa.select(columns.cube).where(columns.cube == cube, columns.fingerprint == fingerprint)
+            if connection.scalar(known) is None:
+                connection.execute(
+                    sa.insert(t.fact_snapshot).values(cube=cube, fingerprint=fingerprint, body=body)
+                )
+        if making.live and not making.four_eyes:
+            record = _record(connection, release_id)
+            if not _basis_holds(connection, record):
+                raise UserError(
+                    "Another release was shown while this one was computed: together they might give "
+                    "somebody away. Nothing was published. Run the pipeline again."
+                )
+            now = self.clock(connection)
+            approved = self._write(
+                connection,
+                record,
+                ReleaseState.APPROVED,
+                making.by,
+                {"approved_by": making.by, "approved": now},
+            )
+            self._go_live(connection, approved, making.by, now)
+        _prune(connection, making.keep)
+
+    # ------------------------------------------------------------------ how a move is made
+
+    def _move(
+        self,
+        release_id: str,
+        version: int,
+        action: ReleaseAction,
+        actor: str,
+        values: Callable[[ReleaseRecord, datetime], Mapping[str, Any]] = lambda record, now: {},
+    ) -> ReleaseRecord:
+        with self._database.writing() as connection:
+            _lock(connection)
+            record = self._current(connection, release_id, version)
+            target = record.after(action, actor)
+            now = self.clock(connection)
+            if target is ReleaseState.LIVE:
+                _check_basis(connection, record)
+                return self._go_live(connection, record, actor, now)
+            if action in (ReleaseAction.APPROVE, ReleaseAction.SCHEDULE):
+                _check_basis(connection, record)
+            return self._write(connection, record, target, actor, values(record, now))
+
+    def _current(self, connection: sa.Connection, release_id: str, version: int) -> ReleaseRecord:
+        record = _record(connection, release_id)
+        if record.version != version:
+            raise UserError(
+                f"Release {release_id} was changed meanwhile: it is {record.state} now. "
+                "Look at it again before you decide."
+            )
+        return record
+
+    def _go_live(
+        self, connection: sa.Connection, record: ReleaseRecord, actor: str, now: datetime
+    ) -> ReleaseRecord:
+        if not _basis_holds(connection, record):
+            return self._write(connection, record, ReleaseState.DRAFT, actor, _UNDECIDED)
+        for other in _records(connection):
+            if other.state is ReleaseState.LIVE:
+                self._write(connection, other, ReleaseState.SUPERSEDED, actor, {"ended": now})
+        shown = self._write(
+            connection,
+            record,
+            ReleaseState.LIVE,
+            actor,
+            {"first_live": record.first_live or now, "embargo": None},
+        )
+        for other in _records(connection):
+            if other.state in WAITING and not _basis_holds(connection, other):
+                self._write(connection, other, ReleaseState.DRAFT, actor, _UNDECIDED)
+        return shown
+
+    def _write(
+        self,
+        connection: sa.Connection,
+        record: ReleaseRecord,
+        state: ReleaseState,
+        actor: str,
+        values: Mapping[str, Any],
+    ) -> ReleaseRecord:
+        connection.execute(
+            sa.update(t.release)
+            .where(t.release.c.id == record.id)
+            .values(state=str(state), version=record.version + 1, **values)
+        )
+        after = _record(connection, record.id)
+        if self.witness is not None:
+            self.witness(connection, record, after, actor)
+        return after
+
+
+_UNDECIDED: Mapping[str, Any] = {"approved_by": None, "approved": None, "embargo": None}
+
+_COLUMNS = tuple(
+    t.release.c[name]
+    for name in (
+        "id", "state", "version", "created", "made_by", "four_eyes", "made_from", "basis", "approved_by",
+        "approved", "embargo", "first_live", "ended", "reason", "forgotten", "pruned",
+    )
+)  # fmt: skip
+
+
+def _records(connection: sa.Connection) -> tuple[ReleaseRecord, ...]:
+    rows = connection.execute(sa.select(*_COLUMNS).order_by(t.release.c.created.desc(), t.release.c.id)).all()
+    return tuple(_from_row(row) for row in rows)
+
+
+def _record(connection: sa.Connection, release_id: str) -> ReleaseRecord:
+    row = connection.execute(sa.select(*_COLUMNS).where(t.release.c.id == release_id)).one_or_none()
+    if row is None:
+        raise UserError(f"There is no release {release_id}. See them with: celosia release list")
+    return _from_row(row)
+
+
+def _from_row(row: sa.Row[Any]) -> ReleaseRecord:
+    values = dict(row._mapping)
+    return ReleaseRecord(**{**values, "state": ReleaseState(row.state), "basis": tuple(row.basis)})
+
+
+def _live_id(connection: sa.Connection) -> str | None:
+    return connection.scalar(sa.select(t.release.c.id).where(t.release.c.state == str(ReleaseState.LIVE)))
+
+
+def _lock(connection: sa.Connection) -> None:
+    """One move at a time: whoever comes second sees what the first one did.
+
+    On SQLite a transaction that writes is alone from its beginning.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("select pg_advisory_xact_lock(:key)"), {"key": MOVE_LOCK})
+
+
+def _missing(connection: sa.Connection, record: ReleaseRecord) -> set[str]:
+    """Releases with another pattern that readers know and the audit of this one didn't take in."""
+    known = {
+        other.id
+        for other in _records(connection)
+        if other.was_shown and other.id != record.id and not _same_pattern(other, record)
+    }
+    return known - set(record.basis)
+
+
+def _same_pattern(one: ReleaseRecord, other: ReleaseRecord) -> bool:
+    return one.made_from == other.made_from != ""
+
+
+def _basis_holds(connection: sa.Connection, record: ReleaseRecord) -> bool:
+    # What was shown before is known already, whatever came after it.
+    return record.was_shown or not _missing(connection, record)
+
+
+def _check_basis(connection: sa.Connection, record: ReleaseRecord) -> None:
+    if not _basis_holds(connection, record):
+        raise UserError(
+            f"Release {record.id} was audited before another one was shown: together they might give "
+            "somebody away. Run the pipeline again."
+        )
+
+
+def _prune(connection: sa.Connection, keep: int) -> None:
+    """Drop cells and layouts of all but the last releases that are over; what they made known stays."""
+    over = [
+        record
+        for record in _records(connection)
+        if record.state in (ReleaseState.DRAFT, ReleaseState.SUPERSEDED, ReleaseState.WITHDRAWN)
+        and not record.pruned
+    ]
+    for record in over[keep:]:
+        for table in (t.release_cell, t.release_layout):
+            connection.execute(sa.delete(table).where(table.c.release_id == record.id))
+        if record.first_live is None:
+            connection.execute(
+                sa.delete(t.release_knowledge).where(t.release_knowledge.c.release_id == record.id)
+            )
+        connection.execute(
+            sa.update(t.release)
+            .where(t.release.c.id == record.id)
+            .values(pruned=True, catalogue=b"", version=record.version + 1)
+        )

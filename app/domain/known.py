@@ -1,0 +1,107 @@
+"""What earlier releases made known, and what that means for the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain.crawled import CubeCells
+from app.domain.cube import Cube, IntArray
+from app.domain.equation import Equations, Floats
+from app.domain.lattice import Bools
+
+
+@dataclass(frozen=True, eq=False)
+class FactRows:
+    """The facts that a release was made from, as far as it takes to tell later who changed.
+
+    Attributes
+    ----------
+    cube : Cube
+        Whose members ``leaf`` numbers.
+    leaf : tuple of int32[n]
+        By hierarchy.
+    amounts : tuple of float64[n]
+        By measure: what the row brings, times its weight.
+    who : uint64[n] or None
+        A hash of the contributor's name; None when the facts don't name any.
+    """
+
+    cube: Cube
+    leaf: tuple[IntArray, ...]
+    amounts: tuple[Floats, ...]
+    who: NDArray[np.uint64] | None
+
+    def __post_init__(self) -> None:
+        sizes = {len(column) for column in self.leaf} | {len(column) for column in self.amounts}
+        if self.who is not None:
+            sizes.add(len(self.who))
+        if len(sizes) > 1:
+            raise ValueError("columns of facts differ in length")
+
+    @property
+    def size(self) -> int:
+        return len(self.amounts[0]) if self.amounts else 0
+
+
+@dataclass(frozen=True, eq=False)
+class ShownCells:
+    """The cells of one cube under an earlier release: n rows, as in its `CubeCells`.
+
+    ``hidden`` is its pattern; ``lpl``, ``upl``, ``spl`` (float64[n]) are what it promised.
+    """
+
+    release_id: str
+    cells: CubeCells
+    hidden: Bools
+    lpl: Floats
+    upl: Floats
+    spl: Floats
+
+    def __post_init__(self) -> None:
+        n = len(self.cells)
+        if not (len(self.hidden) == len(self.lpl) == len(self.upl) == len(self.spl) == n):
+            raise ValueError("columns of shown cells differ in length")
+
+    @property
+    def known(self) -> Bools:
+        """bool[n]: cells whose values readers saw, or operands of ratios that they saw."""
+        result = ~self.hidden
+        result[self.cells.n_given :] = False
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """What earlier releases add to a cube's problem: e cells behind the table's n, and relations over both.
+
+    The added cells are those of earlier data that no reader saw, and changes between releases that concern
+    too few contributors. Nobody is shown any of them.
+
+    Attributes
+    ----------
+    value, lower, lpl, upl, spl : float64[e]
+    names : tuple of str
+    equations : Equations
+        Columns below n are rows of the table.
+    """
+
+    value: Floats
+    lower: Floats
+    lpl: Floats
+    upl: Floats
+    spl: Floats
+    names: tuple[str, ...]
+    equations: Equations
+
+    def __post_init__(self) -> None:
+        if (
+            len({len(self.names), *(len(c) for c in (self.value, self.lower, self.lpl, self.upl, self.spl))})
+            > 1
+        ):
+            raise ValueError("columns of earlier cells differ in length")
+
+    def __len__(self) -> int:
+        return len(self.names)

@@ -1,0 +1,80 @@
+"""What is kept of a release so that later ones take it into account."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from app.db.codec import Codec
+from app.db.store import RELEASED_CLASSES, Store
+from app.domain import crawled, equation, known, lattice
+from app.domain.crawled import Crawl
+from app.domain.errors import OperatorError, UserError
+from app.domain.known import FactRows, ShownCells
+from app.domain.primary import PrimaryResult
+from app.pipeline.build import Problems
+from app.pipeline.earlier import Past
+from app.pipeline.suppress import Suppression
+
+REMEMBERED = Codec(
+    (
+        *RELEASED_CLASSES,
+        crawled.CubeCells,
+        crawled.Derived,
+        equation.Equations,
+        known.FactRows,
+        known.ShownCells,
+        lattice.Extra,
+    )
+)
+
+
+def shown_cells(
+    release_id: str, crawl: Crawl, primaries: PrimaryResult, problems: Problems, suppression: Suppression
+) -> tuple[ShownCells, ...]:
+    """What a release shows and promises, cube by cube."""
+    result = []
+    for number, (cells, verdicts, hidden) in enumerate(
+        zip(crawl.cubes, primaries.cubes, suppression.hidden, strict=True)
+    ):
+        lpl, upl, spl = verdicts.lpl.copy(), verdicts.upl.copy(), verdicts.spl.copy()
+        for place, problem in enumerate(problems.problems):
+            if problem.cube == number:
+                instance = suppression.instances.get(place, problem.instance)
+                k = len(problem.rows)
+                lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
+                spl[problem.rows] = instance.spl[:k]
+        result.append(ShownCells(release_id, cells, hidden, lpl, upl, spl))
+    return tuple(result)
+
+
+def read_past(store: Store, release_ids: Sequence[str]) -> Past:
+    """What the releases showed, oldest first.
+
+    Raises
+    ------
+    UserError
+        If what one of them showed isn't kept: it was made by a program that didn't keep it.
+    """
+    shown: dict[str, list[ShownCells]] = defaultdict(list)
+    for record in reversed(store.book.all()):
+        if record.id not in release_ids:
+            continue
+        body = store.book.knowledge(record.id)
+        if not body:
+            raise UserError(
+                f"What release {record.id} showed isn't kept, so that nothing can be compared with it. If "
+                f"nobody remembers it: celosia releases forget D {record.id} --reason …"
+            )
+        cubes = REMEMBERED.decode(body)
+        if not isinstance(cubes, tuple) or not all(isinstance(item, ShownCells) for item in cubes):
+            raise OperatorError(f"What release {record.id} showed can't be read: it is damaged.")
+        for item in cubes:
+            shown[item.cells.cube.name].append(item)
+
+    def snapshot(cube: str, fingerprint: str) -> FactRows | None:
+        kept = store.book.snapshot(cube, fingerprint)
+        rows = REMEMBERED.decode(kept) if kept else None
+        return rows if isinstance(rows, FactRows) else None
+
+    return Past({name: tuple(items) for name, items in shown.items()}, snapshot)
