@@ -16,7 +16,7 @@ from app.domain.errors import CelosiaError
 from app.domain.job import Job, JobState, Lease
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
-from app.pipeline.run import STEP_NAMES, OpenCube, released_id, run_steps
+from app.pipeline.run import STEP_NAMES, OpenCube, Wish, released_id, run_steps
 
 #: Results of that many lines of work are kept beside those that are waited for or released.
 KEPT_SCOPES = 6
@@ -61,7 +61,8 @@ def perform(
             publication = load_publication(materialise(job, folder))
             wanted = tuple(job.options.get("steps") or STEP_NAMES)
             tell = _Teller(table, lease)
-            outcome = run_steps(publication, mine, open_cube, wanted, tell)
+            # What a job computes waits for approval.
+            outcome = run_steps(publication, mine, open_cube, wanted, tell, Wish(job.author, live=False))
             tell.last()
             table.log(lease, _summary(outcome.ran, outcome.reused))
             forget_old_scopes(store, table, job.scope)
