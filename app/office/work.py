@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from app.domain.errors import CelosiaError
 from app.domain.job import Job, JobState, Lease
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
-from app.pipeline.run import STEP_NAMES, OpenCube, Wish, released_id, run_steps
+from app.pipeline.run import STEP_NAMES, OpenCube, Outcome, Wish, released_id, run_steps
 
 #: Results of that many lines of work are kept beside those that are waited for or released.
 KEPT_SCOPES = 6
@@ -66,7 +66,7 @@ def perform(
             tell.last()
             table.log(lease, _summary(outcome.ran, outcome.reused))
             forget_old_scopes(store, table, job.scope)
-            table.finish(lease, JobState.DONE, figures=_figures(outcome.status))
+            table.finish(lease, JobState.DONE, figures=_figures(outcome))
         except (StorageError, LeaseLostError):
             raise
         except CelosiaError as error:
@@ -100,10 +100,9 @@ def _summary(ran: tuple[str, ...], reused: tuple[str, ...]) -> str:
     return "; ".join(parts)
 
 
-def _figures(status: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in status.items() if name != "release"} | {
-        "release": (status.get("release") or {}).get("id")
-    }
+def _figures(outcome: Outcome) -> dict[str, Any]:
+    figures = {name: value for name, value in outcome.status.items() if name != "release"}
+    return figures | {"release": outcome.release_id}
 
 
 class _Teller:

@@ -254,7 +254,10 @@ _OVER = (ReleaseState.DRAFT, ReleaseState.SUPERSEDED, ReleaseState.WITHDRAWN)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: the steps that it ran, those that it found done, and the live release."""
+    """What a run did: the steps that it ran, those that it found done, and the release that it made.
+
+    The live one where it made none.
+    """
 
     ran: tuple[str, ...]
     reused: tuple[str, ...]
@@ -339,7 +342,9 @@ def _run_steps(context: Context, wanted: Sequence[str]) -> Outcome:
         else:
             raise _not_done(context, step.name, stored, fingerprints)
         before = context.digests[step.name]
-    return Outcome(tuple(ran), tuple(reused), store.live_release_id(), store.status())
+    made = store.step("release") if "release" in context.digests else None
+    release_id = store.live_release_id() if made is None else released_id(made)
+    return Outcome(tuple(ran), tuple(reused), release_id, store.status())
 
 
 def _basis(store: Store, inputs: Sequence[str]) -> tuple[tuple[str, ...], str]:
