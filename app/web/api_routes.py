@@ -24,7 +24,7 @@ from app.web.formats.download import Download
 from app.web.formats.registry import FORMATS
 from app.web.language import preferred
 from app.web.locate import AS_OF, RELEASE
-from app.web.negotiation import accepted_format, named_format
+from app.web.negotiation import NO_LANGUAGE, accepted_format, named_format
 from app.web.openapi import openapi_document
 from app.web.pages import Site
 from app.web.refusals import RefusalError
@@ -228,7 +228,6 @@ def _of_cube(site: Site, flow: Flow, cells: Observations) -> Download:
     )
 
 
-NO_LANGUAGE = _("There is no language “%(name)s” here. There are %(languages)s.")
 _PAGING = ("offset", "limit")
 
 

@@ -28,6 +28,7 @@ from app.web.guard import Guard
 from app.web.language import INTERFACE, preferred
 from app.web.locate import RELEASE, locate
 from app.web.pages import Site
+from app.web.query_routes import Queries
 from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
 from app.web.reply import NO_STORE, Reply, redirect
@@ -60,7 +61,9 @@ def create_app(
     """
     reader = LiveReader(store, patience, asker=asker)
     assets = load_assets()
-    front = _Front(Desk(reader, Renderer(assets), (public_url or "").rstrip("/")), assets)
+    front = _Front(
+        Desk(reader, Renderer(assets, reader.takes_queries), (public_url or "").rstrip("/")), assets
+    )
     return Guard(
         ReplyCache(front.routes(), cache_bytes),
         locate=lambda scope: locate(scope, reader.marks()),
@@ -72,7 +75,7 @@ def create_app(
 
 def _is_data(path: str) -> bool:
     """Whether an address gives cells: ``/<language>/s/…``, ``/<language>/embed/…``, ``/api/v1/data/…``."""
-    return path.split("/")[2:3] in (["s"], ["embed"]) or path.startswith("/api/v1/data/")
+    return path.split("/")[2:3] in (["s"], ["embed"]) or path.startswith(("/api/v1/data/", "/api/v1/mdx"))
 
 
 def _is_embeddable(path: str) -> bool:
@@ -117,10 +120,11 @@ class _Front:
         get("/catalog.jsonld")(self.catalogue_jsonld)
         get("/catalog.ttl")(self.catalogue_turtle)
         get("/static/{name:path}")(self.static)
-        Api(self._desk).add_to(app)
         if self._reader.takes_queries:
+            Queries(self._desk).add_to(app)
             app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
             app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
+        Api(self._desk).add_to(app)
         get("/{language}")(self.language)
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)

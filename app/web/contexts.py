@@ -248,6 +248,45 @@ class ApiPage:
 
 
 @dataclass(frozen=True)
+class BuilderPart:
+    """A hierarchy in the form that writes a query."""
+
+    name: str
+    place: Chooser
+    level: Chooser
+    members: Chooser
+
+
+@dataclass(frozen=True, eq=False)
+class QueryAnswer:
+    """The answer to a reader's query; ``whole`` False when the page shows its beginning only."""
+
+    id: str
+    title: str
+    table: Table
+    context: tuple[tuple[str, str], ...]
+    hidden: int
+    whole: bool
+    link: str
+    downloads: tuple[Link, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BuilderPage:
+    """The form that writes a query, the query, and its answer or what is wrong with it."""
+
+    template: ClassVar[str] = "query.html"
+    frame: Frame
+    address: str
+    cubes: Chooser
+    measures: tuple[Option, ...]
+    parts: tuple[BuilderPart, ...]
+    mdx: str
+    mistakes: tuple[str, ...]
+    answer: QueryAnswer | None
+
+
+@dataclass(frozen=True)
 class ErrorPage:
     template: ClassVar[str] = "error.html"
     frame: Frame
@@ -255,4 +294,14 @@ class ErrorPage:
     sentence: str
 
 
-Page = HomePage | FolderPage | SheetPage | EmbedPage | ConfidentialityPage | SearchPage | ApiPage | ErrorPage
+Page = (
+    HomePage
+    | FolderPage
+    | SheetPage
+    | EmbedPage
+    | ConfidentialityPage
+    | SearchPage
+    | ApiPage
+    | BuilderPage
+    | ErrorPage
+)

@@ -14,6 +14,7 @@ def _(text: str) -> str:
 
 
 NO_FORMAT = _("There is no format “%(name)s” here. There are %(formats)s.")
+NO_LANGUAGE = _("There is no language “%(name)s” here. There are %(languages)s.")
 
 
 def named_format(name: str, offered: Sequence[Format]) -> Format:

@@ -17,10 +17,11 @@ from app.web.places import share
 
 
 class Renderer:
-    """Turns a page's context into bytes."""
+    """Turns a page's context into bytes; ``asks``: whether the site answers readers' own queries."""
 
-    def __init__(self, assets: Assets) -> None:
+    def __init__(self, assets: Assets, asks: bool = False) -> None:
         self._assets = assets
+        self._asks = asks
         self._environments: dict[str, Environment] = {}
 
     def __call__(self, page: Page) -> bytes:
@@ -30,6 +31,7 @@ class Renderer:
         if language not in self._environments:
             made = environment(language)
             made.globals["asset"] = self._assets.address
+            made.globals["asks"] = self._asks
             self._environments[language] = made
         return self._environments[language]
 

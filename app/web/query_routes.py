@@ -1,0 +1,164 @@
+"""The addresses of readers' own queries: ``/<language>/query``, its files, and ``POST /api/v1/mdx``."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from app.domain.errors import Mistake, UserError
+from app.serve.answer import ServedQuery
+from app.web.builder import NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
+from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, fields_of, pairs_of
+from app.web.files import file_response
+from app.web.filters import NO_PARAMETER
+from app.web.language import preferred
+from app.web.locate import RELEASE
+from app.web.negotiation import NO_LANGUAGE, accepted_format, named_format
+from app.web.pages import Site
+from app.web.refusals import RefusalError
+from app.web.reply import NO_STORE, Reply
+
+#: Bytes of a request with a query.
+MAX_BODY = 1 << 20
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+NO_ANSWER = _("The query can't be answered; “errors” says where and why.")
+NO_QUERY = _('There is no query: send {"mdx": "SELECT …"}, or the query itself as plain text.')
+
+
+class Queries:
+    """The routes of readers' own queries over a site's desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def add_to(self, app: FastAPI) -> None:
+        """Add the routes to an application."""
+        get = partial(app.get, response_class=Response, include_in_schema=False)
+        get("/{language}/query")(self.page)
+        get("/{language}/query.{extension}")(self.file)
+        app.post("/api/v1/mdx", response_class=Response, include_in_schema=False)(self.mdx)
+
+    # ------------------------------------------------------------------ pages and files
+
+    async def page(self, request: Request, language: str) -> Response:
+        return await run_sync(self._page, request, self._desk.site(request, language))
+
+    def _page(self, request: Request, site: Site) -> Response:
+        pairs = pairs_of(request)
+        fields = dict(pairs)
+        cubes = site.contents.catalogue.cubes
+        name = fields.get("cube") or next(iter(cubes), "")
+        if name not in cubes:
+            raise RefusalError(400, NO_CUBE, name=name)
+        cube = cubes[name]
+        mdx = fields.get("mdx", "").replace("\r\n", "\n").strip()
+        if not mdx and "build" in fields:
+            mdx = written(cube, pairs)
+        served: ServedQuery | None = None
+        mistakes: tuple[Mistake, ...] = ()
+        if mdx:
+            try:
+                served = self._desk.reader.ask(request.scope[RELEASE], mdx)
+            except UserError as error:
+                mistakes = error.mistakes
+        asked = served.asked if served is not None else None
+        body = self._desk.render(builder_page(site, cube, pairs, mdx, asked, mistakes))
+        stamps = (served.stamp,) if served is not None else ()
+        return Reply(body, HTML, stamps, 400 if mistakes else 200, caching(request))
+
+    async def file(self, request: Request, language: str, extension: str) -> Response:
+        site = self._desk.site(request, language)
+        form = next((form for form in QUERY_FORMATS if form.extension == extension), None)
+        mdx = fields_of(request).get("mdx", "").strip()
+        if form is None or not mdx:
+            raise RefusalError(404)
+
+        def answered() -> Response:
+            try:
+                served = self._desk.reader.ask(request.scope[RELEASE], mdx)
+            except UserError:
+                raise RefusalError(400) from None
+            download = query_download(site, served.asked, mdx)
+            return file_response(form, download, (served.stamp,), "query", caching(request))
+
+        return await run_sync(answered)
+
+    # ------------------------------------------------------------------ programs
+
+    async def mdx(self, request: Request) -> Response:
+        fields = fields_of(request)
+        if unknown := set(fields) - {"format", "lang", "asOf"}:
+            raise RefusalError(400, NO_PARAMETER, name=min(unknown))
+        contents = self._desk.contents_of(request)
+        languages = contents.catalogue.languages
+        language = fields.get("lang") or preferred(request.headers.get("accept-language", ""), languages)
+        if language not in languages:
+            raise RefusalError(400, NO_LANGUAGE, name=language, languages=", ".join(languages))
+        offered = tuple(sorted(QUERY_FORMATS, key=lambda form: form.extension != "json"))
+        if "format" in fields:
+            form = named_format(fields["format"], offered)
+        else:
+            form = accepted_format(request.headers.get("accept", ""), offered)
+        text = await _query_of(request)
+        site = self._desk.site(request, language)
+
+        def answered() -> Response:
+            try:
+                served = self._desk.reader.ask(request.scope[RELEASE], text)
+            except UserError as error:
+                told = RefusalError(400, NO_ANSWER).sentence(language)
+                return _mistaken(told, error.mistakes)
+            download = query_download(site, served.asked, text)
+            return file_response(form, download, (served.stamp,), "query", NO_STORE)
+
+        return await run_sync(answered)
+
+
+async def _query_of(request: Request) -> str:
+    """The query in a request's body.
+
+    Raises
+    ------
+    RefusalError
+        413 when it is too long, 415 when it is neither JSON nor text, 400 when there is none in it.
+    """
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind not in ("application/json", "text/plain"):
+        raise RefusalError(415)
+    body = await body_of(request, MAX_BODY)
+    if body is None:
+        raise RefusalError(413)
+    try:
+        text = body.decode()
+        if kind == "application/json":
+            document = json.loads(text)
+            text = document.get("mdx", "") if isinstance(document, dict) else ""
+    except (ValueError, RecursionError):
+        raise RefusalError(400, NO_QUERY) from None
+    if not isinstance(text, str) or not text.strip():
+        raise RefusalError(400, NO_QUERY)
+    # A lone surrogate, which JSON can write, is no text and can't be said back.
+    return text.encode(errors="replace").decode().strip()
+
+
+def _mistaken(told: str, mistakes: tuple[Mistake, ...]) -> Response:
+    document = {
+        "type": "about:blank",
+        "status": 400,
+        "title": told,
+        "errors": [
+            {"line": m.line, "column": m.column, "cause": m.cause, "remedy": m.remedy} for m in mistakes
+        ],
+    }
+    body = json.dumps(document, ensure_ascii=False).encode()
+    return Reply(body, PROBLEM, status_code=400, cache_control=NO_STORE, headers=ANYONE)

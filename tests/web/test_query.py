@@ -1,0 +1,206 @@
+"""Readers' own queries: the form, the query in MDX, the answer as page and file, and by POST."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import httpx
+import pandas as pd
+import pytest
+from lxml import html
+from starlette.types import ASGIApp
+
+from app.bootstrap import query_asker
+from app.web.app import create_app
+from app.web.builder import QUERY_FORMATS
+from tests.web.office import MemoryStore, Office, key_of
+from tests.web.visitor import BASE, ask, read_table
+
+SELECT = "SELECT {[Measures].[Taxpayers]} ON COLUMNS, [Geography].[Town].Members ON ROWS FROM [Tax]"
+WHERE = " WHERE ([Sex].[Sex].&[W], [Year].[Year].&[2022])"
+UNKNOWN = "SELECT {[Measures].[Income]} ON COLUMNS, Descendants([Geography].[Region].&[N]) ON ROWS FROM [Tax]"
+
+
+@pytest.fixture(scope="module")
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture(scope="module")
+def site(store: MemoryStore) -> ASGIApp:
+    return create_app(store, asker=query_asker())
+
+
+def post(site: ASGIApp, mdx: str, **headers: str) -> httpx.Response:
+    told = {"content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    return ask(site, "/api/v1/mdx", "POST", told, json.dumps({"mdx": mdx}).encode())
+
+
+def submit(site: ASGIApp, page: httpx.Response, **choices: list[str]) -> httpx.Response:
+    """Send the form that puts a table together, as a browser without scripts does."""
+    form = html.fromstring(page.content).xpath("//form[@class='arrange']")[0]
+    said = [("build", "1")]
+    for control in form.xpath(".//select[@name!='cube'] | .//input[@type='checkbox']"):
+        name = control.get("name")
+        if control.tag == "input":
+            wanted = control.get("value") in choices["measure"]
+            said += [(name, control.get("value"))] if wanted else []
+        else:
+            options = [option.get("value") for option in control.xpath("./option")]
+            default = [] if control.get("multiple") else options[:1]
+            chosen = choices.get(name.replace(".", "_"), default)
+            assert set(chosen) <= set(options)
+            said += [(name, value) for value in chosen]
+    return ask(site, f"{form.get('action')}?{httpx.QueryParams(said)}")
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_table_is_put_together_without_scripts(site: ASGIApp, store: MemoryStore, language: str) -> None:
+    page = ask(site, f"/{language}/query")
+    assert page.status_code == 200
+    answer = submit(
+        site,
+        page,
+        measure=["[Measures].[Taxpayers]"],
+        place_0=["rows"],
+        level_0=["[Geography].[Town]"],
+        place_1=["columns"],
+        member_1=["[Sex].[Sex].&[W]", "[Sex].[Sex].&[M]"],
+        place_2=["filter"],
+        member_2=["[Year].[Year].&[2022]"],
+    )
+    assert answer.status_code == 200
+    document = html.fromstring(answer.content)
+    mdx = document.xpath("string(//textarea[@name='mdx'])").strip()
+    assert "[Geography].[Town].Members ON ROWS" in " ".join(mdx.split())
+    (table,) = document.xpath("//section[@id='answer']//table")
+    cells = read_table(table)
+    towns = [name for name in store.office.cube.hierarchies[0].unique_names if "[Town]" in name]
+    assert len(cells) == 2 * len(towns)
+    signs = {"hidden": "[c]", "empty": "–"}
+    for cell, (town, sex) in zip(cells, ((t, s) for t in towns for s in "WM"), strict=True):
+        key = ("[Measures].[Taxpayers]", town, f"[Sex].[Sex].&[{sex}]", "[Year].[Year].&[2022]")
+        if key in store.office.hidden:
+            assert cell.text == signs["hidden"]
+        elif key in store.office.empty:
+            assert cell.text == signs["empty"]
+        else:
+            assert float(cell.text) == store.office.truth[key]
+    again = ask(site, document.xpath("//section[@id='answer']/p[last()]/a/@href")[0].removeprefix(BASE))
+    assert read_table(html.fromstring(again.content).xpath("//section[@id='answer']//table")[0]) == cells
+    links = document.xpath("//section[@id='answer']//ul[@class='downloads']//a/@href")
+    assert len(links) == len(QUERY_FORMATS)
+    for link in links:
+        assert ask(site, link).status_code == 200, link
+
+
+def test_a_program_gets_what_the_page_says_in_every_format(site: ASGIApp) -> None:
+    response = post(site, SELECT + WHERE, accept="text/csv", accept_language="es")
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["access-control-allow-origin"] == "*"
+    address = f"/es/query.csv?{httpx.QueryParams(mdx=SELECT + WHERE)}"
+    assert ask(site, address).content == response.content
+    frame = pd.read_csv(StringIO(response.text), dtype=str, keep_default_na=False)
+    assert set(frame.OBS_STATUS) == {"A", "Q"} | (set(frame.OBS_STATUS) & {"M"})
+    for form in QUERY_FORMATS:
+        told = ask(
+            site,
+            f"/api/v1/mdx?format={form.extension}",
+            "POST",
+            {"content-type": "text/plain"},
+            (SELECT + WHERE).encode(),
+        )
+        assert (told.status_code, told.headers["content-type"]) == (200, form.media_type)
+
+
+def test_a_cell_that_no_table_shows_is_hidden_whatever_it_is() -> None:
+    answers = []
+    for value in (0.0, 41.0, 7_310_042.0):
+        office = Office()
+        town = "[Geography].[Town].&[N1]"
+        cell = ("[Measures].[Taxpayers]", town, "[Sex].[Sex].&[W]", "[Year].[Year].&[2022]")
+        assert office.truth.pop(cell) > 0
+        store = MemoryStore(office)
+        office.truth[cell] = value
+        assert key_of(cell) not in store.live.keys
+        wish = "SELECT {[Measures].[Taxpayers]} ON 0, {[Geography].[Town].&[N1]} ON 1 FROM [Tax]" + WHERE
+        answers.append(post(create_app(store, asker=query_asker()), wish))
+    assert len({(answer.content, str(answer.headers)) for answer in answers}) == 1
+    document = json.loads(answers[0].text)
+    assert (document["value"], document["status"]) == ([None], {"0": "C"})
+    assert "no table of this release shows" in document["note"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "word"),
+    [
+        ("application/json", b'{"mdx": "SELECT"}', 400, "errors"),
+        ("application/json", b'{"mdx": "SELECT {[Nope]} ON 0 FROM [Tax]"}', 400, "errors"),
+        ("application/json", b'{"mdx": "SELECT {} ON 0 FROM [Elsewhere]"}', 400, "errors"),
+        ("application/json", b"{", 400, "mdx"),
+        ("application/json", b"[]", 400, "mdx"),
+        ("application/json", b"[" * 100_000, 400, "mdx"),
+        ("application/json", b'{"mdx": 5}', 400, "mdx"),
+        ("application/json", b'{"mdx": "\\ud800"}', 400, "errors"),
+        ("text/plain", b"", 400, "mdx"),
+        ("text/plain", b"\xff\xfe", 400, "mdx"),
+        ("application/xml", b"<a/>", 415, "JSON"),
+        ("text/plain", b"x" * 10_000_000, 413, ""),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_body_that_is_no_query_gets_one_sentence(
+    site: ASGIApp, kind: str, body: bytes, status: int, word: str, language: str
+) -> None:
+    headers = {"content-type": kind, "accept-language": language}
+    response = ask(site, "/api/v1/mdx", "POST", headers, body)
+    assert response.status_code == status
+    problem = json.loads(response.text)
+    assert problem["status"] == status
+    assert word in problem["title"]
+    if word == "errors":
+        assert problem["errors"][0]["cause"]
+
+
+def test_a_mistake_in_a_query_is_told_on_the_page_with_its_place(site: ASGIApp) -> None:
+    response = ask(site, f"/es/query?{httpx.QueryParams(mdx='SELECT {[Nope].[X]} ON 0 FROM [Tax]')}")
+    assert response.status_code == 400
+    document = html.fromstring(response.content)
+    assert "La consulta no se puede responder" in document.xpath("string(//*[@id='mistakes'])")
+    assert document.xpath("//textarea/@aria-invalid") == ["true"]
+    assert "[Nope].[X]" in document.xpath("string(//textarea)")
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("cube=Nope", "Nope"),
+        ("build=1&measure=[Nope]", "[Nope]"),
+        ("build=1&place.0=everywhere", "everywhere"),
+        ("build=1&place.0=rows&member.0=[X]", "[X]"),
+        ("build=1&place.0=rows&level.0=[X]", "[X]"),
+        ("build=1&place.1=filter&member.1=[Sex].[Sex].%26[W]&member.1=[Sex].[Sex].%26[M]", "Sex"),
+    ],
+)
+def test_a_choice_that_the_form_does_not_offer_gets_one_sentence(
+    site: ASGIApp, query: str, word: str
+) -> None:
+    response = ask(site, f"/es/query?{query}")
+    assert response.status_code == 400
+    assert word in html.fromstring(response.content).xpath("string(//h1)")
+
+
+def test_a_site_that_takes_no_queries_has_no_such_addresses() -> None:
+    quiet = create_app(MemoryStore())
+    assert ask(quiet, "/en/query").status_code == 404
+    assert post(quiet, SELECT).status_code == 405
+    assert "query" not in ask(quiet, "/en/").text
+
+
+def test_old_releases_answer_queries_too(site: ASGIApp) -> None:
+    now, then = (
+        post(site, SELECT + WHERE),
+        ask(site, "/r/r1/api/v1/mdx", "POST", {"content-type": "text/plain"}, (SELECT + WHERE).encode()),
+    )
+    assert json.loads(then.text)["value"] == json.loads(now.text)["value"]
