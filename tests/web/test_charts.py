@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from app.domain.errors import InternalError
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.serve.answer import LiveReader
+from app.web.app import create_app
 from app.web.charts import Chart, draw
 from app.web.maps import draw_maps
 from app.web.scales import class_limits, scale_over
 from tests.web.office import MemoryStore, build_cube
+from tests.web.visitor import ask
 
 BARS = ("territory/places", "bars", ("[Year].[Year].&[2023]",))
 LINES = ("time/years", "lines", ())
@@ -161,3 +163,16 @@ def test_points_with_a_hidden_figure_share_one_strip() -> None:
     assert all(point.x < strip.x for point in points)
     hidden = int(np.any(grid == CellStatus.CONFIDENTIAL, axis=1).sum())
     assert strip.label.count(", ") == hidden - 1
+
+
+def test_the_picture_shows_hatching_whatever_is_hidden() -> None:
+    site = create_app(MemoryStore())
+    other = MemoryStore()
+    for number, cell in enumerate(sorted(other.office.hidden)):
+        other.office.truth[cell] = 3.0 + 17 * number
+    other.live, _ = other.office.release()
+    path = "/en/s/territory/places/bars.png"
+    picture = ask(site, path).content
+    assert picture.startswith(b"\x89PNG")
+    assert int.from_bytes(picture[16:20], "big") == 1800
+    assert picture == ask(create_app(other), path).content

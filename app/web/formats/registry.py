@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from app.web.formats import csv, jsonstat, parquet, px, sdmxcsv, sdmxjson, svg, xlsx
+from app.web.formats import csv, jsonstat, parquet, png, px, sdmxcsv, sdmxjson, svg, xlsx
 from app.web.formats.download import Download, TableDownload
 
 
@@ -64,6 +64,7 @@ FORMATS = (
     Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.parts, registered=False),
     Format("px", "PX", px.MEDIA_TYPE, "", px.parts, False, whole=True),
     Format("svg", "SVG", svg.MEDIA_TYPE, "SVG", svg.parts, views=("chart", "map"), whole=True),
+    Format("png", "PNG", png.MEDIA_TYPE, "PNG", png.parts, views=("chart", "map"), whole=True),
 )
 BY_EXTENSION = {form.extension: form for form in FORMATS}
 
