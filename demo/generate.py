@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from demo.country import REGIONS, municipality_names
+from demo.shapes import write_provinces
 from demo.templates import copy_templates
 
 YEARS = (2022, 2023, 2024)
@@ -56,6 +57,8 @@ def create_demo(folder: Path, returns: int = RETURNS, seed: int = SEED) -> None:
     place = _write_municipalities(data / "municipalities.csv", random, returns / len(YEARS))
     _write_lists(data)
     _write_returns(data / "returns.parquet", random, *place)
+    (folder / "maps").mkdir(exist_ok=True)
+    write_provinces(folder / "maps" / "provinces.geojson")
     copy_templates("publication", folder)
 
 

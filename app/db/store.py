@@ -23,7 +23,7 @@ from app.db.engine import connect, migrate
 from app.db.jobs import JobTable
 from app.db.releases import Making, ReleaseBook
 from app.domain import catalogue as catalogue_types
-from app.domain import cube, masked, places, publication
+from app.domain import cube, masked, places, publication, shapes
 from app.domain.catalogue import Catalogue
 from app.domain.crawled import Address
 from app.domain.errors import InternalError, OperatorError, UserError
@@ -57,6 +57,8 @@ RELEASED_CLASSES: tuple[type, ...] = (
     publication.QueryDefinition,
     publication.RuleDefinition,
     publication.Sheet,
+    publication.Theme,
+    shapes.Shapes,
 )
 
 RELEASED = Codec(RELEASED_CLASSES)

@@ -9,7 +9,8 @@ from datetime import datetime
 from app.domain.cube import Cube, Texts
 from app.domain.masked import AxisMember
 from app.domain.places import Places
-from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection, NamedSetDefinition
+from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection, NamedSetDefinition, Theme
+from app.domain.shapes import Shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,9 @@ class Catalogue:
         Captions and parents of every member.
     protection : tuple of MeasureProtection
         The rules, for the page that says how the figures are protected.
+    shapes : mapping of file to Shapes
+        Outlines of the areas of maps.
+    theme : Theme
     hide_zeros, insiders : bool
     calculated : mapping of cube name to tuple of CalculatedDefinition
         The formulas that a cube offers to every query; readers may know them like the queries' own.
@@ -57,6 +61,8 @@ class Catalogue:
     calculated: Mapping[str, tuple[CalculatedDefinition, ...]] = field(default_factory=dict)
     named_sets: Mapping[str, tuple[NamedSetDefinition, ...]] = field(default_factory=dict)
     places: Mapping[str, Places] = field(default_factory=dict)
+    shapes: Mapping[str, Shapes] = field(default_factory=dict)
+    theme: Theme = field(default_factory=Theme)
 
     def __post_init__(self) -> None:
         for sheet in self.root.walk():

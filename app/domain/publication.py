@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.domain.cube import Texts
+from app.domain.shapes import Shapes
 
 View = Literal["table", "chart", "map"]
 
@@ -254,8 +255,21 @@ class ReleasePolicy:
 
 
 @dataclass(frozen=True)
+class Theme:
+    """How the office's site looks: its accent colour on a light and on a dark screen (``#rrggbb``), its logo
+    as SVG. What is empty looks as shipped."""
+
+    accent: str = ""
+    accent_dark: str = ""
+    logo: str = ""
+
+
+@dataclass(frozen=True)
 class Publication:
-    """Everything that the authors wrote, checked; ``digest`` is a hash over all of it."""
+    """Everything that the authors wrote, checked; ``digest`` is a hash over all of it.
+
+    ``shapes`` are outlines for maps by the file that queries name.
+    """
 
     folder: str
     title: Texts
@@ -267,6 +281,8 @@ class Publication:
     confidentiality: Confidentiality
     digest: str
     release: ReleasePolicy = ReleasePolicy()
+    shapes: Mapping[str, Shapes] = field(default_factory=dict)
+    theme: Theme = field(default_factory=Theme)
 
     def sheets(self) -> Iterator[Sheet]:
         return self.root.walk()

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from app.cube.port import CubeServer
+from app.domain.cellset import CellSet
+from app.domain.cube import Cube
 from app.domain.errors import Mistake, UserError
-from app.domain.publication import CubeDefinition, Publication
+from app.domain.masked import AxisMember
+from app.domain.publication import CubeDefinition, Publication, QueryDefinition
+from app.domain.shapes import Shapes
 from app.mdx import parse, substitute
 from app.pipeline.members import choices_of, find_member
 
@@ -55,6 +59,34 @@ def _check_sheets(publication: Publication, servers: dict[str, CubeServer], mist
             if server is None:
                 continue
             try:
-                server.execute(substitute(tree, chosen))
+                cellset = server.execute(substitute(tree, chosen))
             except UserError as error:
                 mistakes.extend(error.mistakes)
+                continue
+            shapes = publication.shapes.get(str(query.options.get("shapes")))
+            if shapes is not None:
+                _check_shapes(query, cellset, shapes, mistakes)
+
+
+def _check_shapes(query: QueryDefinition, cellset: CellSet, shapes: Shapes, mistakes: list[Mistake]) -> None:
+    """Every area of a map needs its outline."""
+    areas = [position[0] for position in cellset.axes[1].positions] if len(cellset.axes) > 1 else []
+    without = [
+        area.unique_name
+        for area in areas
+        if area.unique_name not in shapes.paths and _key_of(area, cellset.cube) not in shapes.paths
+    ]
+    if without:
+        some = ", ".join(without[:5]) + (" …" if len(without) > 5 else "")
+        cause = f"{query.options['shapes']}: {len(without)} members have no area: {some}."
+        at = query.at
+        mistakes.append(Mistake(at.file, at.line, at.column, cause, "Add them, or name shape-key."))
+
+
+def _key_of(area: AxisMember, cube: Cube) -> str:
+    index = cube.hierarchy_index.get(area.hierarchy)
+    if index is None:
+        return ""
+    hierarchy = cube.hierarchies[index]
+    at = hierarchy.index_of.get(area.unique_name)
+    return "" if at is None else hierarchy.keys[at]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from app.domain.cube import Texts
@@ -17,10 +17,13 @@ from app.domain.publication import (
     Publication,
     ReleasePolicy,
     Sheet,
+    Theme,
 )
+from app.domain.shapes import Shapes
 from app.pipeline.define_cube import read_cube
 from app.pipeline.define_rules import read_confidentiality
 from app.pipeline.define_sheet import read_folder_title, read_sheet
+from app.pipeline.shapes import read_shapes
 from app.pipeline.toml import Mistakes, Reader, read_document
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -71,6 +74,8 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
     publisher = root.texts("publisher", languages)
     confidentiality = read_confidentiality(root, cubes, bool(mistakes.found))
     policy = _policy(root)
+    theme = _theme(root, folder)
+    shapes = _shapes(folder, tree, mistakes)
     root.done("languages")
     publication = Publication(
         folder=str(folder),
@@ -81,8 +86,10 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
         cubes=tuple(cubes.values()),
         root=Folder("", title, description, tree.folders, tree.sheets),
         confidentiality=confidentiality,
-        digest="" if mistakes.found else _digest(folder),
         release=policy,
+        digest="" if mistakes.found else _digest(folder, shapes),
+        shapes=shapes,
+        theme=theme,
     )
     return publication, tuple(mistakes.found)
 
@@ -97,6 +104,45 @@ def _policy(root: Reader) -> ReleasePolicy:
         section.wrong("Key keep is out of range.", f"Give a number of releases, 0 to {MOST_KEPT}.", "keep")
     section.done()
     return ReleasePolicy(four_eyes, keep)
+
+
+def _theme(root: Reader, folder: Path) -> Theme:
+    reader = root.table("theme")
+    if reader is None:
+        return Theme()
+    colours = {name: reader.text(name) or "" for name in ("accent", "accent-dark")}
+    for name, colour in colours.items():
+        if colour and not re.fullmatch(r"#[0-9A-Fa-f]{6}", colour):
+            reader.wrong(f"{colour!r} is no colour.", 'Write it as "#0d5560".', name)
+            colours[name] = ""
+    logo = ""
+    name = reader.text("logo") or ""
+    if name:
+        try:
+            logo = (folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            reader.wrong(f"There is no readable file {name}.", "Name an SVG file of the publication.", "logo")
+        if logo and "<svg" not in logo:
+            reader.wrong(f"{name} is no SVG.", "Save the logo as SVG.", "logo")
+    reader.done()
+    return Theme(colours["accent"], colours["accent-dark"], logo)
+
+
+def _shapes(folder: Path, tree: Folder, mistakes: Mistakes) -> dict[str, Shapes]:
+    """The outlines that maps are drawn with, by the file that they name."""
+    found: dict[str, Shapes] = {}
+    tried: set[str] = set()
+    for sheet in tree.walk():
+        for query in sheet.queries:
+            name = query.options.get("shapes")
+            if not isinstance(name, str) or name in tried:
+                continue
+            tried.add(name)
+            key = query.options.get("shape-key")
+            shapes = read_shapes(folder / name, name, key, query.at, mistakes)
+            if shapes is not None:
+                found[name] = shapes
+    return found
 
 
 def _languages(root: Reader | None) -> tuple[str, ...]:
@@ -208,9 +254,11 @@ def _text_files(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in below if path.suffix == ".toml")
 
 
-def _digest(folder: Path) -> str:
-    """SHA-256 of all text of a publication without mistakes."""
+def _digest(folder: Path, shapes: Iterable[str]) -> str:
+    """SHA-256 of all text of a publication without mistakes, with the ``shapes`` of its maps."""
     digest = hashlib.sha256()
+    for name in sorted(shapes):
+        digest.update(f"{name}\0{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\0".encode())
     for path in _text_files(folder):
         body = path.read_bytes()
         digest.update(f"{_shown(path, folder)}\0{len(body)}\0".encode())

@@ -100,6 +100,9 @@ def _check_options(table: Reader, options: Mapping[str, Any]) -> None:
     for key, words in (("chart", CHARTS), ("x", ("rows", "columns"))):
         if inner is not None and key in options:
             inner.choice(key, words)
+    for key in ("shapes", "shape-key"):
+        if inner is not None and key in options:
+            inner.text(key)
 
 
 def _check_mdx(

@@ -74,6 +74,8 @@ def make_release(
         calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
         named_sets={cube.name: cube.named_sets for cube in publication.cubes if cube.name in used},
         places=_places(crawl),
+        shapes=publication.shapes,
+        theme=publication.theme,
     )
     return release, catalogue
 

@@ -33,6 +33,7 @@ from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
 from app.web.reply import NO_STORE, Reply, redirect
 from app.web.search import SearchIndex
+from app.web.theme import theme_style
 from app.web.xmla import endpoint, soap
 from app.web.xmla.soap import client_fault, fault
 
@@ -125,6 +126,8 @@ class _Front:
             app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
             app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
         Api(self._desk).add_to(app)
+        get("/theme.css")(self.theme)
+        get("/logo.svg")(self.logo)
         get("/{language}")(self.language)
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)
@@ -175,6 +178,15 @@ class _Front:
 
     async def static(self, name: str, v: str = "") -> Response:
         return self._assets.reply(name, v)
+
+    async def theme(self, request: Request) -> Response:
+        return Reply(theme_style(self._desk.contents_of(request).catalogue.theme), "text/css; charset=utf-8")
+
+    async def logo(self, request: Request) -> Response:
+        drawn = self._desk.contents_of(request).catalogue.theme.logo
+        if not drawn:
+            raise RefusalError(404)
+        return Reply(drawn.encode(), "image/svg+xml")
 
     async def xmla(self, request: Request) -> Response:
         body = await body_of(request, endpoint.MAX_BODY)

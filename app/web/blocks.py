@@ -143,12 +143,13 @@ class View:
         time = self.contents.time_hierarchies(self.entry.sheet.id, self.query.id)
         return charts.draw(self.masked, self.query.options, time, self.language)
 
-    def _maps(self) -> tuple[maps.TileMap, ...]:
+    def _maps(self) -> tuple[maps.AreaMap, ...]:
         if self.query.view != "map":
             return ()
         wanted = maps.with_areas_down(self.wanted, hierarchies_of(self.published, self.cube))
         masked = arrange(self.published, wanted, self.cube)
-        return maps.draw_maps(masked, self.query.options, self.cube, self.language)
+        shapes = self.contents.catalogue.shapes.get(str(self.query.options.get("shapes")))
+        return maps.draw_maps(masked, self.query.options, self.cube, self.language, shapes)
 
     def _context(self, title: str) -> tuple[tuple[str, str], ...]:
         """What holds for the whole table: the choices, then the rest of the slicer."""

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app.web.charts import Chart
 from app.web.contents import FolderEntry, SheetEntry
-from app.web.maps import TileMap
+from app.web.maps import AreaMap
 from app.web.tables import Table
 
 
@@ -40,6 +40,8 @@ class Frame:
     languages: tuple[LanguageLink, ...]
     released: str
     release_id: str
+    themed: bool = False
+    logo: bool = False
     canonical: str = ""
     description: str = ""
     latest: str = ""
@@ -146,7 +148,7 @@ class Block:
     context: tuple[tuple[str, str], ...]
     table: Table
     chart: Chart | None
-    maps: tuple[TileMap, ...]
+    maps: tuple[AreaMap, ...]
     downloads: tuple[Link, ...]
     arranger: Arranger
     pager: Pager | None
@@ -191,7 +193,7 @@ class Drawing:
     heading: tuple[str, ...]
     context: tuple[str, ...]
     chart: Chart | None
-    maps: tuple[TileMap, ...]
+    maps: tuple[AreaMap, ...]
     source: str
     style: Markup
 

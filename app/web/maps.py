@@ -1,4 +1,4 @@
-"""Tile maps: one tile for each area, coloured by classes of the shown values."""
+"""Area maps: one tile for each area, coloured by classes of the shown values."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from typing import Any
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.domain.numbers import format_value
+from app.domain.shapes import Shapes
 from app.web.arrange import Arrangement, Hierarchies
 from app.web.scales import class_limits
 from app.web.tables import caption, grid_of
 
 _TILE = 52
+#: Width of an outlined map in a file.
+_DRAWN = 868
 
 
 @dataclass(frozen=True)
-class Tile:
-    """An area's tile. ``shade`` is its class from 1, or 0 for a hidden or empty cell.
+class Area:
+    """An area as it is drawn. ``shade`` is its class from 1, or 0 for a hidden or empty cell.
 
-    ``middling`` and ``short`` are the name where there is less room.
+    ``middling`` and ``short`` are the name where there is less room. A tile stands at ``x`` (per cent) and
+    ``y`` (pixels); an outline has its ``path``.
     """
 
     name: str
@@ -33,30 +37,40 @@ class Tile:
     shade: int
     x: float
     y: float
+    path: str = ""
 
 
 @dataclass(frozen=True)
-class TileMap:
-    """``title`` tells several maps of one query apart; ``classes`` are the legend, from low to high."""
+class AreaMap:
+    """``title`` tells several maps of one query apart; ``classes`` are the legend, from low to high.
+
+    ``extent`` is the width and height that outlines are drawn in; None for tiles.
+    """
 
     title: str
-    tiles: tuple[Tile, ...]
+    tiles: tuple[Area, ...]
     width: float
     tile_height: float
     height: float
     classes: tuple[str, ...]
     hidden: int
     empty: int
+    extent: tuple[float, float] | None = None
 
 
 def draw_maps(
-    masked: MaskedCellSet, options: Mapping[str, Any], cube: Cube, language: str
-) -> tuple[TileMap, ...]:
+    masked: MaskedCellSet,
+    options: Mapping[str, Any],
+    cube: Cube,
+    language: str,
+    shapes: Shapes | None = None,
+) -> tuple[AreaMap, ...]:
     """One map for each column of the cellset, its areas being the rows.
 
-    ``options`` say where tiles stand: ``column`` and ``row`` name two properties of the members, or
-    ``tiles`` gives ``[column, row]`` by key or unique name. Areas without a place, or all of them when
-    nothing is said, fill a square in their order.
+    With ``shapes``, an area is drawn as its outline; one without isn't drawn. Else ``options`` say where
+    tiles stand: ``column`` and ``row`` name two properties of the members, or ``tiles`` gives
+    ``[column, row]`` by key or unique name. Areas without a place, or all of them when nothing is
+    said, fill a square in their order.
     """
     grid = grid_of(masked)
     areas = tuple(position[0] for position in grid.rows if position)
@@ -79,7 +93,7 @@ def draw_maps(
             is_shown = state == CellStatus.SHOWN
             name = caption(area, language)
             tiles.append(
-                Tile(
+                Area(
                     name=name,
                     middling=name if len(name) <= 13 else f"{name[:12].rstrip()}…",
                     short=name[:4].rstrip(),
@@ -88,15 +102,18 @@ def draw_maps(
                     shade=bisect_right(limits, value) if is_shown else 0,
                     x=100 * x / width,
                     y=_TILE * y,
+                    path=outline(area, shapes, cube) if shapes is not None else "",
                 )
             )
+        extent = (shapes.width, shapes.height) if shapes is not None else None
         maps.append(
-            TileMap(
+            AreaMap(
                 title=" · ".join(caption(member, language) for member in members),
-                tiles=tuple(tiles),
+                tiles=tuple(tile for tile in tiles if shapes is None or tile.path),
                 width=100 / width,
                 tile_height=_TILE,
-                height=_TILE * height,
+                height=_TILE * height if shapes is None else shapes.height * _DRAWN / shapes.width,
+                extent=extent,
                 classes=tuple(
                     _range(format_value(low, style, language), format_value(top, style, language))
                     for low, top in zip(limits, tops, strict=True)
@@ -118,6 +135,16 @@ def with_areas_down(wanted: Arrangement, known: Hierarchies) -> Arrangement:
     others = tuple(n for n in range(1, len(known.members)) if n not in wanted.fixed)
     fixed = tuple(n for n in wanted.fixed if n)
     return replace(wanted, rows=(0,), columns=others, fixed=fixed, sort=0, folded={})
+
+
+def outline(area: AxisMember, shapes: Shapes, cube: Cube) -> str:
+    """The path of an area, by its unique name or its key; empty when it has none."""
+    if area.unique_name in shapes.paths:
+        return shapes.paths[area.unique_name]
+    index = cube.hierarchy_index.get(area.hierarchy)
+    hierarchy = cube.hierarchies[index] if index is not None else None
+    at = hierarchy.index_of.get(area.unique_name) if hierarchy is not None else None
+    return shapes.paths.get(hierarchy.keys[at], "") if hierarchy is not None and at is not None else ""
 
 
 def _range(low: str, high: str) -> str:

@@ -41,6 +41,7 @@ from app.web.protection import protected_measures
 from app.web.render import markdown
 from app.web.search import Hit, SearchIndex
 from app.web.tables import caption
+from app.web.theme import is_themed
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,8 @@ class Site:
             ),
             released=long_date(catalogue.created, self.language),
             release_id=catalogue.release_id,
+            themed=is_themed(catalogue.theme),
+            logo=bool(catalogue.theme.logo),
             canonical=f"{self.base}{self.root}/{path}{suffix}",
             description=text_in(catalogue.description, self.language),
             latest=f"/{self.language}/{path}{suffix}" if self.prefix else "",

@@ -11,7 +11,7 @@ from app.domain.cube import Cube, text_in
 from app.domain.masked import MaskedCellSet
 from app.domain.observations import Observations
 from app.web.charts import Chart
-from app.web.maps import TileMap
+from app.web.maps import AreaMap
 from app.web.tables import Table
 
 
@@ -60,7 +60,7 @@ class TableDownload(Download):
     context: tuple[tuple[str, str], ...]
     lay_out: Callable[[], Table]
     draw_chart: Callable[[], Chart | None]
-    draw_maps: Callable[[], tuple[TileMap, ...]]
+    draw_maps: Callable[[], tuple[AreaMap, ...]]
 
     def listed(self, cells: Observations, identity: str) -> Download:
         """What files say that hold cells of the table, and no table."""
