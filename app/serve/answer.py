@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
+
+import numpy as np
 
 from app.domain.catalogue import Catalogue
 from app.domain.errors import CelosiaError, InternalError
@@ -17,6 +20,7 @@ from app.domain.masking import mask
 from app.domain.observations import Observations
 from app.domain.release import Release
 from app.serve.cubes import released_cells
+from app.serve.drill import open_members, openable
 from app.serve.issue import Stamp, issue_stamp
 from app.serve.port import Asked, Asker, ReleaseStore
 
@@ -34,10 +38,16 @@ class ReleaseMovedError(CelosiaError):
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """What a renderer gets: masked cells and the stamp without which its bytes don't pass the guard."""
+    """What a renderer gets: masked cells and the stamp without which its bytes don't pass the guard.
+
+    ``openable`` gives the unique names of members whose children are in the release too; ``unreleased``
+    counts the hidden cells that it doesn't have at all.
+    """
 
     masked: MaskedCellSet
     stamp: Stamp
+    openable: Callable[[], frozenset[str]] = frozenset
+    unreleased: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +139,17 @@ class LiveReader:
             self._catalogues.put(release_id, catalogue)
         return catalogue
 
-    def answer(self, release_id: str, sheet: str, query: str, choice: tuple[str, ...]) -> Served:
+    def answer(
+        self,
+        release_id: str,
+        sheet: str,
+        query: str,
+        choice: tuple[str, ...],
+        opened: tuple[str, ...] = (),
+    ) -> Served:
         """The masked cells of a query for one choice of the sheet's parameters.
+
+        ``opened`` are unique names of members whose children are wanted too, parents before their children.
 
         Raises
         ------
@@ -141,7 +160,20 @@ class LiveReader:
         """
         release = self._cells(release_id)
         layout = self._layout(release_id, sheet, query, choice)
-        return Served(mask(layout, release), issue_stamp(release.id))
+        catalogue = self.catalogue(release_id)
+        name = catalogue.cube_of.get((sheet, query), "")
+        places = catalogue.places.get(name)
+        if places is None:
+            return Served(mask(layout, release), issue_stamp(release.id))
+        cube = catalogue.cubes[name]
+        if opened:
+            layout = open_members(layout, opened, cube, places, release)
+        return Served(
+            mask(layout, release),
+            issue_stamp(release.id),
+            partial(openable, layout, cube, places),
+            int(np.count_nonzero(layout.cell < 0)),
+        )
 
     @property
     def takes_queries(self) -> bool:

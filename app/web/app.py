@@ -259,7 +259,7 @@ class _Front:
     ) -> Response:
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
         wanted = read_arrangement(fields, query.id)
-        body = self._desk.render(site.embed(site.view(entry, query, choices, served.masked, wanted)))
+        body = self._desk.render(site.embed(site.view(entry, query, choices, served, wanted)))
         return Reply(body, HTML, (served.stamp,), cache_control=caching(request))
 
     def _one_query(
@@ -270,13 +270,13 @@ class _Front:
         if query is None:
             raise RefusalError(404)
         choices = site.contents.choices(entry.sheet, chosen(fields))
-        choice = tuple(choice.member.unique_name for choice in choices)
-        return entry, query, choices, self._reader.answer(request.scope[RELEASE], path, query.id, choice)
+        served = pages.answer_query(self._reader, site.contents, entry, query, choices, fields)
+        return entry, query, choices, served
 
     def _sheet(self, request: Request, site: Site, path: str, fields: dict[str, str]) -> Response:
         entry = site.contents.sheet(path)
         choices = site.contents.choices(entry.sheet, chosen(fields))
-        answers = pages.answer_queries(self._reader, request.scope[RELEASE], entry, choices)
+        answers = pages.answer_queries(self._reader, site.contents, entry, choices, fields)
         if is_form(fields):
             return redirect(site.settle(entry, choices, answers, fields))
         body = self._desk.render(site.sheet(entry, choices, answers, fields))
@@ -297,6 +297,6 @@ class _Front:
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
         if query.view not in form.views:
             raise RefusalError(404)
-        view = site.view(entry, query, choices, served.masked, read_arrangement(fields, query.id))
+        view = site.view(entry, query, choices, served, read_arrangement(fields, query.id))
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
         return file_response(form, view.download(), (served.stamp,), name, caching(request))

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, MaskedCellSet
+from app.serve.answer import NotPublishedError
 from app.web.moves import distinct, flat, is_whole, keep, pivot, sort
-from app.web.picks import Members, members_of
+from app.web.picks import Members, members_of, terms_of
 from app.web.refusals import RefusalError
 
 Numbers = tuple[int, ...]
@@ -33,6 +34,8 @@ class Arrangement:
         As `app.web.picks` reads it; those that aren't said are whole.
     folded : mapping of hierarchy to terms
         Members whose branch isn't shown.
+    opened : mapping of hierarchy to terms
+        Members whose children come in from elsewhere in the release.
     totals : bool
         Whether members are shown whose parts are.
     page : tuple of int
@@ -45,6 +48,7 @@ class Arrangement:
     fixed: Numbers = ()
     picks: Mapping[int, str] = field(default_factory=dict)
     folded: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    opened: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     totals: bool = True
     page: tuple[int, int] = (1, 1)
 
@@ -57,11 +61,12 @@ class Arrangement:
         if self.sort:
             said.append((f"sort.{query}", str(self.sort)))
         said += [(f"pick.{query}.{number}", pick) for number, pick in sorted(self.picks.items()) if pick]
-        said += [
-            (f"fold.{query}.{number}", ",".join(terms))
-            for number, terms in sorted(self.folded.items())
-            if terms
-        ]
+        for name, branches in (("fold", self.folded), ("open", self.opened)):
+            said += [
+                (f"{name}.{query}.{number}", ",".join(terms))
+                for number, terms in sorted(branches.items())
+                if terms
+            ]
         if not self.totals:
             said.append((f"totals.{query}", "no"))
         if self.page != (1, 1):
@@ -82,10 +87,8 @@ def read_arrangement(fields: Mapping[str, str], query: str) -> Arrangement:
             sort=int(fields.get(f"sort.{query}") or "0"),
             fixed=fixed,
             picks=_by_number(fields, f"pick.{query}."),
-            folded={
-                number: tuple(terms.split(","))
-                for number, terms in _by_number(fields, f"fold.{query}.").items()
-            },
+            folded=_branches(fields, f"fold.{query}."),
+            opened=_branches(fields, f"open.{query}."),
             totals=fields.get(f"totals.{query}") != "no",
             page=(page[0], page[1] if len(page) > 1 else 1),
         )
@@ -104,6 +107,10 @@ def _places(text: str) -> tuple[Numbers | None, Numbers | None, Numbers]:
 
 def _by_number(fields: Mapping[str, str], start: str) -> dict[int, str]:
     return {int(name[len(start) :]): text for name, text in fields.items() if name.startswith(start) and text}
+
+
+def _branches(fields: Mapping[str, str], start: str) -> dict[int, tuple[str, ...]]:
+    return {number: tuple(terms.split(",")) for number, terms in _by_number(fields, start).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +149,7 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
     NotPublishedError
         A member that the table doesn't have.
     """
-    if wanted == Arrangement(page=wanted.page):
+    if wanted == Arrangement(page=wanted.page, opened=wanted.opened):
         return masked
     known = hierarchies_of(masked, cube)
     count = len(known.members)
@@ -150,7 +157,11 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
         raise RefusalError(400)
     table = flat(masked)
     for number, pick in wanted.picks.items():
-        table = keep(table, known.names[number], known.members[number].pick(pick))
+        chosen = set(known.members[number].pick(pick))
+        for opened in opened_names(known, wanted, number) if number in wanted.opened else ():
+            if opened in chosen:
+                chosen |= {m.unique_name for m in known.members[number].members if m.parent == opened}
+        table = keep(table, known.names[number], frozenset(chosen))
     if not wanted.totals:
         for name in known.names:
             table = keep(table, name, present(table, name) - ancestors(table, name, cube))
@@ -165,6 +176,27 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
     if wanted.sort:
         table = sort(table, abs(wanted.sort) - 1, wanted.sort < 0)
     return table
+
+
+def opened_names(known: Hierarchies, wanted: Arrangement, number: int) -> tuple[str, ...]:
+    """Unique names of the members of a hierarchy that are opened, parents before their children.
+
+    Raises
+    ------
+    RefusalError
+        400 for a hierarchy without branches.
+    NotPublishedError
+        For a term that means no member.
+    """
+    hierarchy = known.members[number].hierarchy if number < len(known.members) else None
+    if hierarchy is None:
+        raise RefusalError(400)
+    names = {term: name for name, term in terms_of(hierarchy).items()}
+    try:
+        found = [names[term] for term in wanted.opened[number]]
+    except KeyError as error:
+        raise NotPublishedError(str(error)) from None
+    return tuple(sorted(found, key=hierarchy.index_of.__getitem__))
 
 
 def present(table: MaskedCellSet, hierarchy: str) -> frozenset[str]:

@@ -84,7 +84,7 @@ def _carried(wanted: Arrangement, query: str, places: Mapping[str, tuple[int, ..
     return [
         (name, text)
         for name, text in whole.fields(query)
-        if name.startswith(("pivot.", "fold.", "totals.", "pick."))
+        if name.startswith(("pivot.", "fold.", "open.", "totals.", "pick."))
     ]
 
 

@@ -13,8 +13,9 @@ from app.domain.cube import Cube, Texts, text_in
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.domain.observations import observations_of
 from app.domain.publication import QueryDefinition
+from app.serve.answer import Served
 from app.web import charts, maps
-from app.web.arrange import Arrangement, ancestors, arrange, hierarchies_of
+from app.web.arrange import Arrangement, ancestors, arrange, hierarchies_of, present
 from app.web.arranger import Subject, arranger
 from app.web.contents import Choice, Contents, SheetEntry, choice_fields
 from app.web.contexts import Block, Elsewhere, Link
@@ -43,11 +44,15 @@ class View:
     entry: SheetEntry
     query: QueryDefinition
     choices: tuple[Choice, ...]
-    published: MaskedCellSet
+    served: Served
     wanted: Arrangement
 
     def _(self, text: str) -> str:
         return translations(self.language).gettext(text)
+
+    @property
+    def published(self) -> MaskedCellSet:
+        return self.served.masked
 
     @property
     def cube(self) -> Cube:
@@ -116,25 +121,39 @@ class View:
             elsewhere=self._elsewhere(),
             arranger=arranger(subject, editing),
             pager=pager(place, subject),
+            unreleased=self.served.unreleased,
         )
 
     def _toggles(self, subject: Subject) -> dict[str, Toggle]:
         """Links that open and close the branch of a member, by its unique name."""
         wanted = replace(self.wanted, page=(1, 1))
         whole = flat(arrange(self.published, replace(wanted, folded={}, sort=0), self.cube))
+        openable = self.served.openable()
         found: dict[str, Toggle] = {}
         for number, members in enumerate(hierarchies_of(self.published, self.cube).members):
-            above = ancestors(whole, members.members[0].hierarchy, self.cube)
-            closed = wanted.folded.get(number, ())
+            name = members.members[0].hierarchy
+            above = ancestors(whole, name, self.cube)
+            here = present(whole, name)
+            closed, opened = wanted.folded.get(number, ()), wanted.opened.get(number, ())
             for term, member in zip(members.terms, members.members, strict=True):
-                if member.unique_name not in above:
+                if member.unique_name not in here:
                     continue
-                is_open = term not in closed
-                terms = (*closed, term) if is_open else tuple(item for item in closed if item != term)
-                address = subject.address(replace(wanted, folded={**wanted.folded, number: terms}))
+                if term in opened:
+                    rest = tuple(item for item in opened if item != term)
+                    then = replace(wanted, opened={**wanted.opened, number: rest})
+                elif term in closed:
+                    rest = tuple(item for item in closed if item != term)
+                    then = replace(wanted, folded={**wanted.folded, number: rest})
+                elif member.unique_name in above:
+                    then = replace(wanted, folded={**wanted.folded, number: (*closed, term)})
+                elif member.unique_name in openable:
+                    then = replace(wanted, opened={**wanted.opened, number: (*opened, term)})
+                else:
+                    continue
+                is_open = term not in closed and (term in opened or member.unique_name in above)
                 text = self._("Close %(member)s") if is_open else self._("Open %(member)s")
                 said = text % {"member": caption(member, self.language)}
-                found[member.unique_name] = Toggle(address, said, is_open)
+                found[member.unique_name] = Toggle(subject.address(then), said, is_open)
         return found
 
     def _chart(self) -> charts.Chart | None:

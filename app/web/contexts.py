@@ -152,6 +152,7 @@ class Block:
     downloads: tuple[Link, ...]
     arranger: Arranger
     pager: Pager | None
+    unreleased: int
     elsewhere: Elsewhere
 
 

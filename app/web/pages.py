@@ -13,7 +13,7 @@ from app.domain.masked import MaskedCellSet
 from app.domain.publication import Folder, QueryDefinition, Sheet
 from app.serve.answer import LiveReader, Served
 from app.web import harvest
-from app.web.arrange import Arrangement, read_arrangement
+from app.web.arrange import Arrangement, hierarchies_of, opened_names, read_arrangement
 from app.web.arranger import is_form, settle
 from app.web.blocks import View
 from app.web.contents import Choice, Contents, SheetEntry, address_query, choice_fields
@@ -201,12 +201,11 @@ class Site:
     def search_index(self, reader: LiveReader) -> SearchIndex:
         """The index of this release in this language, from each sheet as it first appears."""
         contents = self.contents
-        release = contents.catalogue.release_id
 
         def first_sight() -> Iterator[tuple[SheetEntry, tuple[Choice, ...], tuple[MaskedCellSet, ...]]]:
             for entry in contents.root.walk():
                 choices = contents.choices(entry.sheet, {})
-                answers = answer_queries(reader, release, entry, choices)
+                answers = answer_queries(reader, contents, entry, choices, {})
                 yield entry, choices, tuple(served.masked for _, served in answers)
 
         return SearchIndex(contents, self.language, first_sight())
@@ -224,7 +223,7 @@ class Site:
         query = address_query(choices, kept)
         path = f"s/{quote(sheet.id)}"
         blocks = tuple(
-            self.view(entry, definition, choices, served.masked, arrangements[definition.id]).block(
+            self.view(entry, definition, choices, served, arrangements[definition.id]).block(
                 tuple(
                     pair
                     for name, other in arrangements.items()
@@ -259,11 +258,11 @@ class Site:
         entry: SheetEntry,
         query: QueryDefinition,
         choices: tuple[Choice, ...],
-        masked: MaskedCellSet,
+        served: Served,
         wanted: Arrangement,
     ) -> View:
         """A query as an address wants it seen."""
-        return View(self.contents, self.language, self.base, self.root, entry, query, choices, masked, wanted)
+        return View(self.contents, self.language, self.base, self.root, entry, query, choices, served, wanted)
 
     def settle(
         self,
@@ -333,13 +332,38 @@ def _arrangements(sheet: Sheet, fields: Mapping[str, str]) -> dict[str, Arrangem
 
 
 def answer_queries(
-    reader: LiveReader, release_id: str, entry: SheetEntry, choices: tuple[Choice, ...]
+    reader: LiveReader,
+    contents: Contents,
+    entry: SheetEntry,
+    choices: tuple[Choice, ...],
+    fields: Mapping[str, str],
 ) -> tuple[tuple[QueryDefinition, Served], ...]:
-    """The masked answers to all queries of a sheet."""
-    choice = tuple(choice.member.unique_name for choice in choices)
+    """The masked answers to all queries of a sheet, with the branches that an address opens."""
     return tuple(
-        (query, reader.answer(release_id, entry.sheet.id, query.id, choice)) for query in entry.sheet.queries
+        (query, answer_query(reader, contents, entry, query, choices, fields))
+        for query in entry.sheet.queries
     )
+
+
+def answer_query(
+    reader: LiveReader,
+    contents: Contents,
+    entry: SheetEntry,
+    query: QueryDefinition,
+    choices: tuple[Choice, ...],
+    fields: Mapping[str, str],
+) -> Served:
+    """The masked answer to a query of a sheet, with the branches that an address opens."""
+    release = contents.catalogue.release_id
+    choice = tuple(choice.member.unique_name for choice in choices)
+    served = reader.answer(release, entry.sheet.id, query.id, choice)
+    wanted = read_arrangement(fields, query.id)
+    if not wanted.opened:
+        return served
+    cube = contents.catalogue.cubes[contents.catalogue.cube_of[entry.sheet.id, query.id]]
+    known = hierarchies_of(served.masked, cube)
+    opened = tuple(name for number in sorted(wanted.opened) for name in opened_names(known, wanted, number))
+    return reader.answer(release, entry.sheet.id, query.id, choice, opened)
 
 
 def error_page(status: int, text: str, language: str, site: Site | None) -> ErrorPage:
