@@ -206,7 +206,8 @@ def present(table: MaskedCellSet, hierarchy: str) -> frozenset[str]:
 
 def ancestors(table: MaskedCellSet, hierarchy: str, cube: Cube) -> frozenset[str]:
     """Unique names of what the members of a hierarchy on the axes of a table lie in."""
-    return frozenset(name for member in _on_axes(table, hierarchy) for name in _above(member, cube))
+    parents = {member.parent: member for member in _on_axes(table, hierarchy)}
+    return frozenset(name for member in parents.values() for name in _above(member, cube))
 
 
 def _on_axes(table: MaskedCellSet, hierarchy: str) -> list[AxisMember]:

@@ -31,6 +31,7 @@ class Subject:
 
     query: str
     published: MaskedCellSet
+    known: Hierarchies
     cube: Cube
     wanted: Arrangement
     captions: Mapping[str, Texts]
@@ -48,7 +49,7 @@ def arranger(subject: Subject, editing: bool) -> Arranger:
     """The form with the present state chosen, and the links beside it."""
     _ = translations(subject.language).gettext
     wanted = replace(subject.wanted, page=(1, 1))
-    known = hierarchies_of(subject.published, subject.cube)
+    known = subject.known
     places = _places(known, wanted)
     plain = replace(wanted, totals=True)
     table = flat(arrange(subject.published, replace(plain, sort=0, folded={}), subject.cube))
@@ -63,7 +64,8 @@ def arranger(subject: Subject, editing: bool) -> Arranger:
         links.append(Link(text, subject.address(replace(wanted, totals=not wanted.totals, sort=0))))
     if wanted != Arrangement():
         links.append(Link(_("As published"), subject.address(Arrangement())))
-    forms = tuple(_form(subject, known, number, places) for number in range(len(known.members)))
+    asked = range(len(known.members)) if editing else places["fixed"]
+    forms = tuple(_form(subject, known, number, places) for number in asked)
     return Arranger(
         query=subject.query,
         edit=subject.address(wanted, ("edit", subject.query), part=f"choose.{subject.query}"),

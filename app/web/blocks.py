@@ -15,7 +15,7 @@ from app.domain.observations import observations_of
 from app.domain.publication import QueryDefinition
 from app.serve.answer import Served
 from app.web import charts, maps
-from app.web.arrange import Arrangement, ancestors, arrange, hierarchies_of, present
+from app.web.arrange import Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
 from app.web.arranger import Subject, arranger
 from app.web.contents import Choice, Contents, SheetEntry, choice_fields
 from app.web.contexts import Block, Elsewhere, Link
@@ -64,6 +64,11 @@ class View:
         return self.contents.hierarchy_captions(self.entry.sheet.id, self.query.id)
 
     @cached_property
+    def known(self) -> Hierarchies:
+        """The hierarchies of the published table."""
+        return hierarchies_of(self.published, self.cube)
+
+    @cached_property
     def masked(self) -> MaskedCellSet:
         """The cells as they are wanted."""
         return arrange(self.published, self.wanted, self.cube)
@@ -92,6 +97,7 @@ class View:
         subject = Subject(
             self.query.id,
             self.published,
+            self.known,
             self.cube,
             self.wanted,
             self.captions,
@@ -130,7 +136,7 @@ class View:
         whole = flat(arrange(self.published, replace(wanted, folded={}, sort=0), self.cube))
         openable = self.served.openable()
         found: dict[str, Toggle] = {}
-        for number, members in enumerate(hierarchies_of(self.published, self.cube).members):
+        for number, members in enumerate(self.known.members):
             name = members.members[0].hierarchy
             above = ancestors(whole, name, self.cube)
             here = present(whole, name)
@@ -165,7 +171,7 @@ class View:
     def _maps(self) -> tuple[maps.AreaMap, ...]:
         if self.query.view != "map":
             return ()
-        wanted = maps.with_areas_down(self.wanted, hierarchies_of(self.published, self.cube))
+        wanted = maps.with_areas_down(self.wanted, self.known)
         masked = arrange(self.published, wanted, self.cube)
         shapes = self.contents.catalogue.shapes.get(str(self.query.options.get("shapes")))
         return maps.draw_maps(masked, self.query.options, self.cube, self.language, shapes)

@@ -20,6 +20,7 @@ PAGES = {
     "programs": "/es/api",
     "embedded": "/en/embed/territory/places/bars",
     "arranged": "/en/s/territory/places?sort.table=-1&pivot.table=0-2~1",
+    "opened": "/en/s/territory/towns?fold.table.0=E&p.region=E",
     "choosing": "/es/s/territory/places?edit=table&pivot.table=0~1~2",
     "fixed": "/en/s/territory/places?pivot.table=0~1~2&fold.table.0=N&pick.table.2=W",
     "error": "/en/nowhere",
@@ -137,6 +138,92 @@ def test_the_keyboard_alone_leads_from_the_top_to_a_table(browser: Browser, addr
         regions.append(page.evaluate("document.activeElement.getAttribute('role')"))
     page.context.close()
     assert "region" in regions
+
+
+def test_the_keyboard_alone_finds_turns_and_downloads(browser: Browser, address: str, tmp_path: Path) -> None:
+    page = open_page(browser, address + "/en/")
+
+    def reach(test: str) -> None:
+        for _ in range(90):
+            page.keyboard.press("Tab")
+            if page.evaluate(f"(() => {{ const here = document.activeElement; return {test}; }})()"):
+                return
+        raise AssertionError(f"the keyboard never gets to {test}")
+
+    reach("here.type === 'search'")
+    page.keyboard.type("places by sex")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=places+by+sex")
+    reach("here.matches('.results h2 a') && here.textContent.includes('Places by sex')")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/s/territory/places")
+    reach("here.textContent.trim() === 'Choose and arrange'")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**edit=table**")
+    reach("here.name === 'place.table.2'")
+    page.keyboard.press("Home")
+    reach("here.matches('#table .arrange button:not([type])')")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**pivot.table=0-2*1**")
+    assert page.locator("#table tr.group").count() == 14
+    reach("here.matches('#table .downloads a') && here.textContent === 'CSV'")
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    saved = tmp_path / "table.csv"
+    download.value.save_as(saved)
+    page.context.close()
+    assert "Granado" in saved.read_text()
+
+
+def test_ticking_members_takes_effect_and_the_list_can_be_searched(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places?edit=table")
+    part = page.locator("#table fieldset").first
+    part.get_by_role("button", name="Tick none").click()
+    part.get_by_role("searchbox").fill("grana")
+    assert part.locator(".ticks label:visible").count() == 1
+    part.get_by_role("button", name="Tick all").click()
+    page.locator("#table .arrange button:not([type])").click()
+    page.wait_for_url("**pick.table.0=E2**")
+    assert page.locator("#table tbody th[scope=row]").count() == 1
+    page.context.close()
+
+
+def test_branches_close_by_their_links(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places", java_script_enabled=False)
+    table = page.locator("#table")
+    before = table.locator("tbody tr").count()
+    table.get_by_role("link", name="Close Norland").click()
+    assert table.locator("tbody tr").count() == before - 3
+    assert table.get_by_role("link", name="Open Norland").get_attribute("aria-expanded") == "false"
+    page.context.close()
+
+
+def test_hidden_cells_are_read_out_as_confidential(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/s/territory/places")
+    hidden = page.locator("#table td.hidden").first
+    assert hidden.locator("abbr").get_attribute("title") == "confidential"
+    assert "confidential" in hidden.aria_snapshot() or "[c]" in hidden.aria_snapshot()
+    bars = page.locator("#bars .chart")
+    assert "The table below holds the same figures" in (bars.get_attribute("aria-label") or "")
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", ["table", "map", "choosing"])
+def test_a_sheet_weighs_little_and_runs_nothing_inline(browser: Browser, address: str, name: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    weights: list[int] = []
+    page.on("response", lambda response: weights.append(response.request.sizes()["responseBodySize"]))
+    policy = page.goto(address + PAGES[name])
+    assert policy is not None
+    rules = policy.headers["content-security-policy"]
+    page.wait_for_load_state("networkidle")
+    inline = page.locator("[style], style, script:not([src]):not([type='application/ld+json'])").count()
+    context.close()
+    assert "default-src 'none'" in rules
+    assert "unsafe" not in rules
+    assert inline == 0
+    assert sum(weights) < 100_000
 
 
 def test_headers_stay_in_sight_while_a_long_table_scrolls(browser: Browser, address: str) -> None:
