@@ -180,7 +180,7 @@ class Api:
         made = site.contents.choices(flow.entry.sheet, choices)
         members = tuple(choice.member.unique_name for choice in made)
         answer = self._desk.reader.answer(release, flow.entry.sheet.id, flow.query.id, members)
-        whole = site.view(flow.entry, flow.query, made, answer.masked, Arrangement()).download()
+        whole = site.view(flow.entry, flow.query, made, answer, Arrangement()).download()
         return whole.listed(observations_of(answer.masked), flow.id), answer.stamp
 
     def _links(self, request: Request, page: Page) -> Headers:
