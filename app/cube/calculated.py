@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -34,6 +35,7 @@ class Calculations:
         self.cube = cube
         self.language = next(iter(cube.captions), "en")
         self.added: list[tuple[int, int]] = []
+        self._members_of = Counter(column for column, _ in ev.definitions)
         self._known_terms: dict[tuple[int, int], dict[int, float] | None] = {}
         self._known_texts: dict[tuple[int, int], str] = {}
 
@@ -158,7 +160,8 @@ class Calculations:
         if column.named(Part(member.name), range(len(column.hierarchy.levels))):
             cause = f"{column.hierarchy.unique_name} has a member {member.name} of its own."
             raise UserError(source.mistake(at, cause, "Choose another name."))
-        number = column.hierarchy.size + sum(1 for c, _ in self.ev.definitions if c == member.column)
+        number = column.hierarchy.size + self._members_of[member.column]
+        self._members_of[member.column] += 1
         precedence = (order or Fraction(0), not _is_aggregate(formula), len(self.ev.definitions))
         self.ev.definitions[member.column, number] = Definition(
             member, number, formula, source, at, order, precedence

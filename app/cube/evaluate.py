@@ -35,6 +35,7 @@ from app.domain.formula import (
     EMPTY,
     Apply,
     Formula,
+    FormulaError,
     Linear,
     Recompute,
     Text,
@@ -341,14 +342,20 @@ class Evaluator:
                     near = difflib.get_close_matches(node.function.upper(), list(FUNCTIONS), 3)
                     hint = f"Nearest: {', '.join(near)}." if near else ""
                     raise self.error(ctx, node.at, f"There is no function {node.function}.", hint)
-                found = handler(self, node, ctx)
+                try:
+                    found = handler(self, node, ctx)
+                except FormulaError as error:
+                    raise self.error(ctx, node.at, str(error), "Simplify it.") from None
                 return self.visible(found) if self.within and isinstance(found, SetValue) else found
             case Braces(items):
                 return self.visible(self._braces(items, node, ctx))
             case Parens(items):
                 return self.evaluate(items[0], ctx) if len(items) == 1 else self._tuple(items, ctx)
             case Chain() | Unary() | Range() | Case():
-                return OPERATORS[type(node)](self, node, ctx)
+                try:
+                    return OPERATORS[type(node)](self, node, ctx)
+                except FormulaError as error:
+                    raise self.error(ctx, node.at, str(error), "Simplify it.") from None
             case Alias(expression, name):
                 made = self.to_any_set(expression, ctx)
                 self.sets[name.lower()] = (expression, ctx.source)

@@ -113,6 +113,8 @@ class Names:
         trees = (measures_hierarchy(cube), *cube.hierarchies)
         self.columns = tuple(Column(number, tree) for number, tree in enumerate(trees))
         self.calculated: dict[tuple[int, str], int] = {}
+        self._known: dict[tuple[Part, ...], Found] = {}
+        self._known_at = 0
         self._by_hierarchy: dict[str, tuple[int, ...]] = {}
         self._by_dimension: dict[str, tuple[int, ...]] = {}
         self._by_name: dict[str, tuple[int, ...]] = {}
@@ -129,6 +131,7 @@ class Names:
         """The same names, to which calculated members may be added."""
         forked = copy(self)
         forked.calculated = dict(self.calculated)
+        forked._known = {}
         return forked
 
     def resolve(self, name: Name, source: Source) -> Found:
@@ -139,6 +142,14 @@ class Names:
         UserError
             When it means nothing here (with the nearest names), or several things.
         """
+        if self._known_at != len(self.calculated):
+            self._known, self._known_at = {}, len(self.calculated)
+        found = self._known.get(name.parts)
+        if found is None:
+            found = self._known[name.parts] = self._resolve(name, source)
+        return found
+
+    def _resolve(self, name: Name, source: Source) -> Found:
         parts = name.parts
         failure: Mistake | None = None
         for columns, used in self._hierarchies(parts):

@@ -15,6 +15,25 @@ from fractions import Fraction
 Overrides = tuple[tuple[int, int], ...]
 #: Larger exponents of numbers are worked out as floating-point numbers.
 _LARGEST_EXPONENT = 64
+#: Bits of the numerator and denominator of a number.
+_MOST_BITS = 2_000
+#: The largest number, as a power of two.
+_LARGEST = 1_000
+#: Functions of cells within one another.
+_MOST_DEPTH = 120
+
+
+class FormulaError(ArithmeticError):
+    """A formula that can't be worked with; the text says why, for whoever wrote it."""
+
+
+def _bounded(value: Fraction) -> Fraction:
+    above, below = value.numerator.bit_length(), value.denominator.bit_length()
+    if above - below > _LARGEST:
+        raise FormulaError("A number of the formula is too large.")
+    if max(above, below) > _MOST_BITS:
+        raise FormulaError("A number of the formula has too many digits.")
+    return value
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,13 @@ class Apply:
 
     function: str
     arguments: tuple[Formula, ...]
+    depth: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        deepest = max((part.depth for part in self.arguments if isinstance(part, Apply)), default=0)
+        if deepest >= _MOST_DEPTH:
+            raise FormulaError(f"The formula takes functions of functions more than {_MOST_DEPTH} deep.")
+        object.__setattr__(self, "depth", deepest + 1)
 
     @property
     def kind(self) -> str:
@@ -109,9 +135,9 @@ def add(formulas: Sequence[Formula], signs: Sequence[int] | None = None) -> Form
             rest.append(scale(formula, Fraction(sign)))
             continue
         if formula.constant is not None:
-            total = (total or Fraction(0)) + sign * formula.constant
+            total = _bounded((total or Fraction(0)) + sign * formula.constant)
         for reference, coefficient in formula.terms.items():
-            terms[reference] = terms.get(reference, Fraction(0)) + sign * coefficient
+            terms[reference] = _bounded(terms.get(reference, Fraction(0)) + sign * coefficient)
     linear = Linear(total, terms)
     if not rest:
         return linear
@@ -123,8 +149,8 @@ def add(formulas: Sequence[Formula], signs: Sequence[int] | None = None) -> Form
 def scale(formula: Formula, factor: Fraction) -> Formula:
     """A formula times a number."""
     if isinstance(formula, Linear):
-        scaled = None if formula.constant is None else formula.constant * factor
-        return Linear(scaled, {key: value * factor for key, value in formula.terms.items()})
+        scaled = None if formula.constant is None else _bounded(formula.constant * factor)
+        return Linear(scaled, {key: _bounded(value * factor) for key, value in formula.terms.items()})
     return formula if factor == 1 else Apply("scale", (formula, Linear(factor)))
 
 
@@ -157,7 +183,7 @@ def power(left: Formula, right: Formula) -> Formula:
         exponent, base = right.constant, left.constant if isinstance(left, Linear) else None
         small = exponent.denominator == 1 and abs(exponent) <= _LARGEST_EXPONENT
         if isinstance(left, Linear) and left.is_constant and base is not None and small:
-            return Linear(base**exponent.numerator) if base or exponent >= 0 else EMPTY
+            return Linear(_bounded(base**exponent.numerator)) if base or exponent >= 0 else EMPTY
     return Apply("power", (left, right))
 
 

@@ -10,7 +10,7 @@ from app.mdx.source import MdxSyntaxError, Source
 #: Longer texts are refused before anything else happens.
 MAX_LENGTH = 1_000_000
 #: So are texts of more tokens, so that no query keeps the parser for over a second.
-MAX_TOKENS = 200_000
+MAX_TOKENS = 50_000
 
 NAME = "name"
 NUMBER = "number"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pyarrow as pa
@@ -465,3 +466,36 @@ def test_integers_beyond_a_double_are_exact(tmp_path: Path) -> None:
     )
     assert answer.values[0] == 13
     opened.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("*".join(["[Tax]"] * 2000), "functions of functions more than"),
+        ("CASE " + " ".join(["WHEN [Tax] > 1 THEN 1"] * 1000) + " END", "functions of functions more than"),
+        ("^".join(["9"] * 2000), "too large"),
+        ("*".join(["1.7e300"] * 2000), "too large"),
+        ("1 / " + " / ".join(["3.1"] * 2000), "too many digits"),
+        (" + ".join(f"1 / {n}" for n in range(1, 3000)), "too many digits"),
+        (" AND ".join(["[Tax] > 1"] * 2000), None),
+        ("Sum({" + ", ".join(["[Sex].[W]"] * 2000) + "}, [Tax])", None),
+    ],
+)
+def test_formulas_that_grow_without_end_are_refused(server: CubeServer, text: str, cause: str | None) -> None:
+    query = parse(f"WITH MEMBER [Measures].[X] AS {text} SELECT [X] ON 0 FROM Tax")
+    if cause is None:
+        assert server.execute(query).n_cells == 1
+    else:
+        with pytest.raises(UserError, match=cause):
+            server.execute(query)
+
+
+def test_many_definitions_take_no_longer_each(server: CubeServer) -> None:
+    def seconds(n: int) -> float:
+        members = " ".join(f"MEMBER [Measures].[m{k}] AS {k}" for k in range(n))
+        query = parse(f"WITH {members} SELECT [m7] ON 0 FROM Tax")
+        start = process_time()
+        assert server.execute(query).values[0] == 7
+        return process_time() - start
+
+    assert seconds(4000) < 40 * max(seconds(400), 0.02)
