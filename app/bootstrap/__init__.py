@@ -140,9 +140,11 @@ def query_asker() -> Asker:
     return Adhoc()
 
 
-def import_mondrian(schema: Path, out: Path, url: str) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+def import_mondrian(
+    schema: Path, out: Path, url: str, role: str | None = None
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Write the cubes of a Mondrian 3 schema into a folder: the files, and what was left."""
-    imported = import_schema(schema, url)
+    imported = import_schema(schema, url, role=role)
     return tuple(write_files(imported.files, out)), imported.left
 
 

@@ -106,10 +106,13 @@ def import_schema(
     url: Annotated[str, typer.Option(help="Database of the facts, as SQLAlchemy writes it.")] = (
         "sqlite:///facts.db"
     ),
+    role: Annotated[
+        str | None, typer.Option(help="Take the cubes as a role of the schema sees them.")
+    ] = None,
 ) -> None:
     """Take over the cubes of a Mondrian 3 schema, and say what was left."""
     with failures_in_words():
-        files, left = bootstrap.import_mondrian(schema, out, url)
+        files, left = bootstrap.import_mondrian(schema, out, url, role)
     for file in files:
         typer.echo(f"Wrote {file}")
     for line in left:

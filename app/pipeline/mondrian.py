@@ -16,13 +16,14 @@ from lxml import etree
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.numbers import format_decimals
 from app.mdx import parse_expression, quote
+from app.pipeline.mondrian_roles import NONE, Grants, HierarchyGrant
 from app.pipeline.relations import Select, quoted, relation_of, sql_child
 from app.pipeline.toml_text import comment, pairs
 
 _LARGEST = 20_000_000
 #: Elements that are reported and left, and why.
 _LEFT = {
-    "Role": "a publication has no roles: what is shown is shown to all",
+    "Role": "the cubes as it sees them come with --role",
     "UserDefinedFunction": "functions of one's own can't be run here",
     "AggName": "aggregate tables aren't needed",
     "AggPattern": "aggregate tables aren't needed",
@@ -46,7 +47,7 @@ _KNOWN = frozenset({
     "leftKey", "levelType", "measuresCaption", "metamodelVersion", "name", "nameColumn",
     "nullParentValue", "ordinalColumn", "parentColumn", "primaryKey", "primaryKeyTable", "rightAlias",
     "rightKey", "schema", "source", "table", "type", "uniqueKeyLevelName", "uniqueMembers", "value",
-    "visible", "expression", "dialect",
+    "visible", "expression", "dialect", "access", "member", "topLevel", "bottomLevel", "rollupPolicy", "cube",
 })  # fmt: skip
 _AGGREGATORS = ("sum", "count", "min", "max", "avg", "distinct-count", "median")
 
@@ -59,13 +60,15 @@ class Imported:
     left: tuple[str, ...]
 
 
-def import_schema(path: Path, url: str, language: str = "en") -> Imported:
+def import_schema(path: Path, url: str, language: str = "en", role: str | None = None) -> Imported:
     """The cubes of a Mondrian 3 schema.
 
     Parameters
     ----------
     url
         SQLAlchemy URL of the database that the schema is about.
+    role
+        The schema's role as which the cubes are seen; None: all there is.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def import_schema(path: Path, url: str, language: str = "en") -> Imported:
     OperatorError
         When it can't be read.
     """
-    return _Schema(_read(path), path.name, url, language).convert()
+    return _Schema(_read(path), path.name, url, language, role).convert()
 
 
 def _read(path: Path) -> etree._Element:
@@ -121,7 +124,7 @@ class _Cube:
 
 
 class _Schema:
-    def __init__(self, root: etree._Element, file: str, url: str, language: str) -> None:
+    def __init__(self, root: etree._Element, file: str, url: str, language: str, role: str | None) -> None:
         self.root = root
         self.file = file
         self.url = url
@@ -129,18 +132,30 @@ class _Schema:
         self.left: dict[str, None] = {}
         self.shared = {item.get("name", ""): item for item in root.findall("Dimension")}
         self.cubes = {item.get("name", ""): item for item in root.findall("Cube")}
+        self.role = None if role is None else self.find_role(role)
+        self.grants = Grants(self.role)
+        #: What the role doesn't see of the cube at hand, so that no formula may name it.
+        self.unseen: set[str] = set()
+
+    def find_role(self, name: str) -> etree._Element:
+        roles = {item.get("name", ""): item for item in self.root.findall("Role")}
+        if name not in roles:
+            there = f"There is {', '.join(roles)}." if roles else "It has none."
+            raise UserError(Mistake(self.file, 0, 0, f"The schema has no role {name}.", there))
+        if roles[name].find("Union") is not None:
+            self.leave(roles[name], f"Union of role {name} is left: import each of its roles.")
+        return roles[name]
 
     def leave(self, element: etree._Element, what: str) -> None:
         self.left.setdefault(f"{self.file}:{element.sourceline}: {what}")
 
     def convert(self) -> Imported:
         self.look_for_the_unknown()
-        made = [self.cube(element) for element in self.cubes.values()]
-        made += [self.virtual_cube(element) for element in self.root.findall("VirtualCube")]
         files: dict[str, str] = {}
-        for cube, element in zip(
-            made, [*self.cubes.values(), *self.root.findall("VirtualCube")], strict=True
-        ):
+        for element in [*self.cubes.values(), *self.root.findall("VirtualCube")]:
+            if not self.grants.sees_cube(element.get("name", "")):
+                continue
+            cube = self.cube(element) if element.tag == "Cube" else self.virtual_cube(element)
             if cube is None:
                 continue
             stem = re.sub(r"[^\w-]+", "-", cube.name.lower()).strip("-") or "cube"
@@ -155,6 +170,8 @@ class _Schema:
         for element in self.root.iter(etree.Element):
             tag = str(element.tag)
             if any(above.tag in _LEFT for above in element.iterancestors()):
+                continue
+            if element is self.role or (self.role is not None and self.role in element.iterancestors()):
                 continue
             if tag in _LEFT:
                 name = element.get("name") or element.get("table") or ""
@@ -187,6 +204,7 @@ class _Schema:
 
     def cube(self, element: etree._Element) -> _Cube | None:
         cube = _Cube(element.get("name", ""))
+        self.unseen = set()
         if not self.add_part(cube, element, None, None):
             return None
         for item in element.findall("CalculatedMember"):
@@ -197,6 +215,7 @@ class _Schema:
 
     def virtual_cube(self, element: etree._Element) -> _Cube | None:
         cube = _Cube(element.get("name", ""))
+        self.unseen = set()
         wanted: dict[str, list[str]] = {}
         for item in element.findall("VirtualCubeMeasure"):
             name = item.get("name", "").removeprefix("[Measures].").strip("[]")
@@ -240,6 +259,9 @@ class _Schema:
             name = usage.get("name") or usage.get("source", "")
             if dimensions is not None and name not in dimensions:
                 continue
+            if not self.grants.sees_dimension(cube.name, str(name)):
+                self.unseen.add(str(name).lower())
+                continue
             source: etree._Element | None = usage
             if usage.tag == "DimensionUsage":
                 source = self.shared.get(usage.get("source", ""))
@@ -250,7 +272,7 @@ class _Schema:
                 continue
             if usage.get("level"):
                 self.leave(usage, f"dimension {name}: joining at a level above the lowest isn't taken over.")
-            block = self.dimension(str(name), source, usage, part)
+            block = self.dimension(cube, str(name), source, usage, part)
             is_new = f"\n[[dimension]]\n{pairs(name=name)[0]}\n" not in "".join(cube.dimensions)
             if block is not None and (first or is_new):
                 cube.dimensions.append(block)
@@ -265,9 +287,15 @@ class _Schema:
     # Dimensions
 
     def dimension(
-        self, name: str, source: etree._Element, usage: etree._Element, facts: Select
+        self, cube: _Cube, name: str, source: etree._Element, usage: etree._Element, facts: Select
     ) -> str | None:
-        hierarchies = source.findall("Hierarchy")
+        of_role = {
+            item: self.grants.hierarchy(cube.name, name, item.get("name") or name)
+            for item in source.findall("Hierarchy")
+        }
+        hierarchies = [item for item, grant in of_role.items() if grant.access != NONE]
+        hidden = [item.get("name") for item, grant in of_role.items() if grant.access == NONE]
+        self.unseen |= {f"{name}.{item}".lower() for item in hidden if item}
         table: Select | None = None
         keys: list[str] = []
         for hierarchy in hierarchies:
@@ -304,7 +332,10 @@ class _Schema:
             select = facts if table is None else table
             prefix = f"{name} " if table is None else ""
             alias = facts.relation.alias if relation is None else relation.alias
-            body += self.hierarchy(name, hierarchy, select, alias, prefix, time)
+            grant = of_role[hierarchy]
+            body += self.hierarchy(name, hierarchy, select, alias, prefix, time, grant)
+            if grant.members:
+                self.granted_members(cube, hierarchy.get("name") or name, grant)
         if not body:
             self.leave(source, f"dimension {name} is left: it has no hierarchy.")
             return None
@@ -312,13 +343,38 @@ class _Schema:
             lines += pairs(sql=table.text(), key=joined, fact=fact)
         return "\n".join([*lines, *body])
 
+    def granted_members(self, cube: _Cube, hierarchy: str, grant: HierarchyGrant) -> None:
+        """Members of a role as a named set: the facts of others stay in the cube, and in its totals."""
+        if self.role is None:
+            return
+        name = f"{hierarchy} of {self.role.get('name')}"
+        what = f"members that role {self.role.get('name')} may see of {hierarchy}"
+        if grant.top:
+            self.leave(self.role, f"{what} aren't told: their names begin above the level where it begins.")
+            return
+        lines = pairs(name=name, formula=grant.set_text())
+        cube.blocks.append("\n".join(["", "[[named-set]]", *lines]))
+        self.leave(self.role, f"{what} are named set {name}; the cube has the others too.")
+
     def hierarchy(
-        self, dimension: str, element: etree._Element, select: Select, alias: str, prefix: str, time: bool
+        self,
+        dimension: str,
+        element: etree._Element,
+        select: Select,
+        alias: str,
+        prefix: str,
+        time: bool,
+        grant: HierarchyGrant,
     ) -> list[str]:
         name = element.get("name") or dimension
         lines = ["[[dimension.hierarchy]]", *self.annotations(element)]
         lines += pairs(name=name, caption=element.get("caption"))
-        if element.get("hasAll", "true") == "true":
+        levels = element.findall("Level")
+        names = [level.get("name", "").lower() for level in levels]
+        first = names.index(grant.top) if grant.top in names else 0
+        last = names.index(grant.bottom) if grant.bottom in names else len(levels) - 1
+        self.unseen |= {*names[:first], *names[last + 1 :]}
+        if element.get("hasAll", "true") == "true" and not grant.top:
             everything = element.get("allMemberCaption") or element.get("allMemberName") or f"All {name}s"
             lines += pairs(all=everything)
         default = re.findall(r"\[([^\]]*)\]", element.get("defaultMember", ""))
@@ -326,7 +382,7 @@ class _Schema:
             lines += pairs(default=default[-1])
         if time:
             lines.append("time = true")
-        for place, level in enumerate(element.findall("Level")):
+        for place, level in enumerate(levels[first : last + 1]):
             lines += self.level(level, select, level.get("table") or alias, prefix, place == 0)
         return lines
 
@@ -369,6 +425,9 @@ class _Schema:
 
     def measure(self, cube: _Cube, element: etree._Element, facts: Select) -> None:
         name = element.get("name", "")
+        if not self.grants.sees_measure(cube.name, name):
+            self.unseen.add(name.lower())
+            return
         if name in cube.measures:
             self.leave(element, f"measure {name} is left: there is one of that name already.")
             return
@@ -429,6 +488,8 @@ class _Schema:
         if formula is None:
             return
         owner = element.get("hierarchy") or quote(element.get("dimension", "Measures"))
+        if owner.strip("[]") == "Measures" and not self.grants.sees_measure(cube.name, name):
+            return
         form = element.get("formatString") or properties.get("FORMAT_STRING")
         lines = pairs(
             on=owner,
@@ -457,6 +518,10 @@ class _Schema:
             parse_expression(text)
         except UserError as error:
             self.leave(element, f"{what} is left: {error.mistakes[0].cause}")
+            return None
+        named = {(quoted or plain).lower() for quoted, plain in re.findall(r"\[([^\]]*)\]|(\w+)", text)}
+        if named & self.unseen:
+            self.leave(element, f"{what} is left: it names what the role doesn't see.")
             return None
         return text
 

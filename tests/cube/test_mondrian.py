@@ -197,6 +197,62 @@ def test_virtual_cubes_hold_the_facts_of_several(folder: Path) -> None:
     both.close()
 
 
+ROLES = """
+  <Role name="north">
+    <SchemaGrant access="none">
+      <CubeGrant cube="Sales" access="all">
+        <DimensionGrant dimension="[Promo]" access="none"/>
+        <HierarchyGrant hierarchy="[Store]" access="custom" bottomLevel="[Store].[City]">
+          <MemberGrant member="[Store].[North]" access="all"/>
+          <MemberGrant member="[Store].[South].[Rome]" access="none"/>
+        </HierarchyGrant>
+        <HierarchyGrant hierarchy="[Time.Weekly]" access="none"/>
+        <HierarchyGrant hierarchy="[Measures]" access="custom">
+          <MemberGrant member="[Measures].[Units]" access="all"/>
+          <MemberGrant member="[Measures].[Lines]" access="all"/>
+          <MemberGrant member="[Measures].[Lines]" access="none"/>
+          <MemberGrant member="[Measures].[Clerks]" access="all"/>
+        </HierarchyGrant>
+      </CubeGrant>
+    </SchemaGrant>
+  </Role>
+  <Role name="stock">
+    <SchemaGrant access="all"><CubeGrant cube="Sales" access="none"/></SchemaGrant>
+  </Role>
+  <Role name="part">
+    <SchemaGrant access="none">
+      <CubeGrant cube="Sales" access="custom"><HierarchyGrant hierarchy="[Clerk]" access="all"/></CubeGrant>
+    </SchemaGrant>
+  </Role>
+  <UserDefinedFunction"""
+
+
+def test_a_role_sees_what_it_is_granted(folder: Path) -> None:
+    (folder / "shop.xml").write_text(SCHEMA.replace("\n  <UserDefinedFunction", ROLES))
+    url = f"sqlite:///{folder / 'shop.db'}"
+    imported = import_schema(folder / "shop.xml", url, role="north")
+    assert list(imported.files) == ["sales.toml"]
+    list(write_files(imported.files, folder / "cubes"))
+    sales = opened(folder, "sales.toml")
+    cube = sales.discover()
+    assert [measure.name for measure in cube.measures] == ["Units", "Clerks"]
+    assert [tree.unique_name for tree in cube.hierarchies] == ["[Store]", "[Time]", "[Clerk]", "[Slogan]"]
+    assert [level.name for level in cube.hierarchies[0].levels] == ["(All)", "Region", "City"]
+    assert table(sales, "SELECT [Store of north] ON 0 FROM Sales WHERE [Time].[2023]") == {
+        "North": 3,
+        "Oslo": 3,
+    }
+    sales.close()
+    assert any("named set Store of north" in item for item in imported.left)
+    assert list(import_schema(folder / "shop.xml", url, role="stock").files) == ["stock.toml", "both.toml"]
+    part = import_schema(folder / "shop.xml", url, role="part")
+    (text,) = part.files.values()
+    assert 'name = "Clerk"' in text
+    assert 'name = "Promo"' not in text
+    with pytest.raises(UserError, match=r"no role x\. There is clerk, north, stock, part"):
+        import_schema(folder / "shop.xml", url, role="x")
+
+
 def test_what_is_left_is_told_with_its_line(folder: Path) -> None:
     left = import_schema(folder / "shop.xml", "sqlite:///shop.db").left
     lines = SCHEMA.splitlines()
