@@ -97,7 +97,7 @@ class Grants:
                 _plain(item.get("hierarchy")) == "measures" for item in self._grants(cube, "HierarchyGrant")
             )
         wanted = _plain(f"[Measures].{quote(name)}")
-        return dict((_plain(member), granted) for member, granted in grant.members).get(wanted, False)
+        return {_plain(member): granted for member, granted in grant.members}.get(wanted, False)
 
     def _default(self, cube: str) -> bool:
         grant = self._cubes.get(cube)
