@@ -27,6 +27,10 @@ SLACK = 1e-6
 _STILL = 1e-9
 
 
+# Columns that move (int64[k]) and how far (float64[k]).
+Movement = tuple[IntArray, FloatArray]
+
+
 @dataclass(frozen=True, eq=False)
 class Reach:
     """Optimum of one attacker problem.
@@ -149,7 +153,7 @@ class Certificates:
     def __init__(self, problem: Problem) -> None:
         targets = problem.targets
         self._problem = problem
-        self.moves: list[FloatArray] = []
+        self.moves: list[Movement] = []
         self.up, self.down = np.zeros(len(targets)), np.zeros(len(targets))
         sizes = np.array([len(known) for known in problem.known])[targets.attacker]
         self._insiders = bool(sizes.any())
@@ -217,7 +221,7 @@ def check_pattern(
     *,
     only: IntArray | None = None,
     stop_at: int | None = None,
-    moves: list[FloatArray] | None = None,
+    moves: list[Movement] | None = None,
 ) -> list[Shortfall]:
     """Every requirement that a 0/1 pattern fails, each with a capacity constraint it violates.
 
@@ -248,7 +252,7 @@ def check_pattern(
 
 def without_safe_targets(
     problem: Problem, exposed: BoolArray, clock: Clock
-) -> tuple[Problem, list[FloatArray]]:
+) -> tuple[Problem, list[Movement]]:
     """The same problem without the targets that what is always hidden protects already, and the
     movements that prove it.
 
@@ -294,7 +298,8 @@ def _check_target(problem: Problem, region: Region, certificates: Certificates, 
             continue
         reach = region.push(cell, side)
         certificates.add(reach.move)
-        certificates.moves.append(reach.move)
+        cells = np.flatnonzero(reach.move)
+        certificates.moves.append((cells, reach.move[cells]))
         duals[side] = reach.dual
         if reach.value < level * keep:
             found.append(Shortfall(k, kind, level, reach.value, capacity(problem, reach.dual)))

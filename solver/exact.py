@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solver.attack import check_pattern
+from solver.attack import Movement, check_pattern
 from solver.borrow import borrow
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError
@@ -76,7 +76,7 @@ class Search:
         self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
         self.cost = problem.cost(self.incumbent)
         self.bound, self.nodes = 0.0, 0
-        self.moves: list[FloatArray] = []
+        self.moves: list[Movement] = []
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
         self._separator = Separator(problem, clock)
@@ -450,7 +450,7 @@ class Search:
         cuts = self._separate(point, least=1e-6)
         if cuts:
             return cuts
-        moves: list[FloatArray] = []
+        moves: list[Movement] = []
         shortfalls = check_pattern(self._problem, hidden, moves=moves)
         if not shortfalls:
             self._accept(hidden, moves)
@@ -478,7 +478,7 @@ class Search:
         if found is not None:
             self._accept(found)
 
-    def _accept(self, hidden: BoolArray, moves: list[FloatArray] | None = None) -> None:
+    def _accept(self, hidden: BoolArray, moves: list[Movement] | None = None) -> None:
         cost = self._problem.cost(hidden)
         if not self.safe or cost < self.cost - self._tolerance:
             self.incumbent, self.cost, self.safe = hidden, cost, True

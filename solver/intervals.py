@@ -107,11 +107,10 @@ class Intervals:
         for reach, gain in ((self.up, np.where(up, ahead, behind)), (self.down, np.where(up, behind, ahead))):
             np.maximum.at(reach, cell, gain)
         if len(self.claims.who):
-            for k in np.flatnonzero(~wrong).tolist():
-                part = slice(int(moves.indptr[k]), int(moves.indptr[k + 1]))
-                whole = np.zeros(self._instance.n)
-                whole[cell[part]] = amount[part]
-                self.claims.credit(whole)
+            sound = sparse.csr_array(
+                (np.where(wrong[move], 0.0, amount), cell, moves.indptr), shape=moves.shape
+            )
+            self.claims.credit_all(sound)
 
     def seek(self, cell: int) -> None:
         """Push a cell both ways, and note how far it and the others move."""
@@ -379,6 +378,16 @@ class Claims:
         np.maximum(self.up, moved, out=self.up)
         np.maximum(self.down, -moved, out=self.down)
 
+    def credit_all(self, moves: sparse.csr_array) -> None:
+        """Each of many movements (csr, k × n), as :meth:`credit` does."""
+        still = sparse.csr_array(self._known @ abs(moves).T)
+        touched = _places(still)[still.data > _STILL]
+        mine = sparse.csr_array(sparse.csr_array(moves.T)[self.cell])
+        claim = np.repeat(np.arange(len(self.who)), np.diff(mine.indptr))
+        moved = np.where(np.isin(_places(mine), touched), 0.0, mine.data)
+        np.maximum.at(self.up, claim, moved)
+        np.maximum.at(self.down, claim, -moved)
+
     def free(self, k: int, side: int) -> None:
         """Nothing limits a claim on that side."""
         (self.up if side == 1 else self.down)[k] = np.inf
@@ -388,3 +397,9 @@ class Claims:
         near = 1 - 1e-9
         wide = self.up[k] + self.down[k] >= self.spl[k] * near
         return bool(self.up[k] >= self.upl[k] * near and self.down[k] >= self.lpl[k] * near and wide)
+
+
+def _places(matrix: sparse.csr_array) -> IntArray:
+    """A number for the place of each entry."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return np.asarray(rows * matrix.shape[1] + matrix.indices, dtype=np.int64)

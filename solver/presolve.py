@@ -144,23 +144,24 @@ class Reduction:
             hidden[problem.cells] |= pattern[problem.column]
         return hidden
 
-    def expand_moves(self, moves: list[list[FloatArray]]) -> sparse.csr_array:
+    def expand_moves(self, moves: list[list[tuple[IntArray, FloatArray]]]) -> sparse.csr_array:
         """Movements of all cells (k × n) from movements of the columns of each problem."""
-        rows, cells, amounts = [], [], []
-        count = 0
+        parts = [sparse.csr_array((0, self.instance.n))]
         for problem, found in zip(self.problems, moves, strict=True):
             if not found:
                 continue
-            local = np.stack(found)[:, problem.column] * (self.ratio[problem.cells] * problem.scale)
-            row, at = np.nonzero(np.abs(local) > 1e-9 * problem.scale)
-            rows.append(row + count)
-            cells.append(problem.cells[at])
-            amounts.append(local[row, at])
-            count += len(found)
-        if not count:
-            return sparse.csr_array((0, self.instance.n))
-        entries = (np.concatenate(rows), np.concatenate(cells))
-        return sparse.csr_array((np.concatenate(amounts), entries), shape=(count, self.instance.n))
+            ends = np.cumsum([0] + [len(columns) for columns, _ in found])
+            columns = np.concatenate([columns for columns, _ in found])
+            amounts = np.concatenate([amounts for _, amounts in found])
+            local = sparse.csr_array((amounts, columns, ends), shape=(len(found), problem.n))
+            local.data[np.abs(local.data) <= 1e-9] = 0.0
+            local.eliminate_zeros()
+            share = self.ratio[problem.cells] * problem.scale
+            spread = sparse.csr_array(
+                (share, (problem.column, problem.cells)), shape=(problem.n, self.instance.n)
+            )
+            parts.append(sparse.csr_array(local @ spread))
+        return sparse.csr_array(sparse.vstack(parts))
 
 
 class FrozenTargetError(InfeasibleError):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from solver.attack import check_pattern, without_safe_targets
+from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.cuts import relation_cuts
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
@@ -21,7 +21,7 @@ from solver.heuristics.bound import relations_bound
 from solver.heuristics.clock import Clock
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.incumbent import make_safe
-from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
+from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
 
@@ -101,8 +101,8 @@ class _Run:
         self._clock = Clock(seconds, work_limit)
         self._trace: list[tuple[float, float, float]] = []
         self._interrupted = False
-        # Movements of each component that prove the targets that need no search.
-        self._known: list[list[FloatArray]] = []
+        # Movements of each component that prove levels, besides those of the search.
+        self._known: list[list[Movement]] = []
 
     def solution(self, start: BoolArray | None) -> Solution:
         beyond = self._instance.out_of_reach
@@ -149,7 +149,7 @@ class _Run:
         problems, self._known = [found[0] for found in looked], [found[1] for found in looked]
         self._keep_time_for_audit(time.perf_counter() - began)
         late = self._method == "exact" and start is None
-        firsts = [None if late else self._first(problem, start) for problem in problems]
+        firsts = [None if late else self._first(k, problem, start) for k, problem in enumerate(problems)]
         if self._time_limit is None and self._work_limit is not None:
             # However long the first patterns took, part of the work is kept for a bound.
             left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
@@ -160,33 +160,35 @@ class _Run:
             search = Search(problem, self._clock, first, reporter.of(k))
             reporter.start(k, search.cost)
             searches.append(search)
-        for search in searches:
+        for k, search in enumerate(searches):
             try:
                 if self._method == "exact":
                     search.run()
                 elif self._method == "auto":
-                    self._search_and_improve(search)
+                    self._search_and_improve(k, search)
                 else:
                     search.prove(relations_bound(search.problem, self._clock))
             except KeyboardInterrupt:
                 self._interrupted = True
                 break
-        for search in searches:
+        for k, search in enumerate(searches):
             if not search.safe:
-                search.accept(self._first(search.problem, start))
+                search.accept(self._first(k, search.problem, start))
         return searches
 
-    def _search_and_improve(self, search: Search) -> None:
+    def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for half of what is left, then neighbourhoods of its incumbent."""
         search.limit_to(self._clock.part(0.5))
         search.run()
         search.limit_to(self._clock)
         if not search.closed and not self._clock.out:
-            improve_pattern(
+            better = improve_pattern(
                 search.problem, search.incumbent, self._clock, self._seed, search.accept, search.relaxation
             )
+            if better is not None:
+                self._known[number] += better.movements()
 
-    def _first(self, problem: Problem, start: BoolArray | None) -> BoolArray:
+    def _first(self, number: int, problem: Problem, start: BoolArray | None) -> BoolArray:
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
         if self._method == "exact" and begin is None:
             everything = np.ones(problem.n, dtype=np.bool_)
@@ -195,8 +197,11 @@ class _Run:
                 return quick
         try:
             if self._method in HEURISTICS:
-                return protect(problem, self._method, self._clock, self._seed, begin).hidden
-            return first_pattern(problem, self._clock, self._seed, begin)
+                cover = protect(problem, self._method, self._clock, self._seed, begin)
+            else:
+                cover = first_pattern(problem, self._clock, self._seed, begin)
+            self._known[number] += cover.movements()
+            return cover.hidden
         except FrozenTargetError as error:
             cells = _unreachable(problem, error.cells)
             if len(cells):

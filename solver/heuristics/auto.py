@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.clock import Clock
 from solver.heuristics.improve import improve
@@ -24,8 +22,8 @@ _ELSEWHERE = ("lp", "modular", "gauss")
 _LARGE = 3000
 
 
-def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArray | None = None) -> BoolArray:
-    """The cheapest of the patterns that fit into a part of the limit.
+def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArray | None = None) -> Cover:
+    """The cheapest of the covers that fit into a part of the limit.
 
     Raises
     ------
@@ -39,7 +37,7 @@ def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArra
             break
         other = protect(problem, method, clock, seed)
         best = min((best, other), key=lambda found: found.cost)
-    return best.hidden
+    return best
 
 
 def improve_pattern(
@@ -49,18 +47,17 @@ def improve_pattern(
     seed: int = 0,
     report: Callable[[BoolArray], None] | None = None,
     guide: FloatArray | None = None,
-) -> BoolArray:
-    """A safe pattern (bool[n]) made cheaper within the limit.
+) -> Cover | None:
+    """A cover of a safe pattern (bool[n]) made cheaper within the limit; None if it wasn't.
 
     `report` hears of every step; `guide` is a point of the relaxation (see :func:`improve`).
     """
     cover = Cover(problem, gather_needs(problem), hidden)
     meet_within(cover, clock)
     if cover.unmet.any():
-        return hidden
+        return None
     # Moves hide what they move: the cover starts from what they use.
     clean_up(cover, clock)
     improve(cover, clock, seed, report=report, guide=guide)
     clean_up(cover, clock)
-    better = problem.cost(cover.hidden) < problem.cost(hidden)
-    return np.asarray(cover.hidden if better else hidden)
+    return cover if problem.cost(cover.hidden) < problem.cost(hidden) else None

@@ -12,7 +12,11 @@ import numpy as np
 from solver.heuristics.clock import Clock
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
-from solver.instance import IntArray
+from solver.heuristics.surroundings import Surroundings
+from solver.instance import FloatArray, IntArray
+
+# Beyond so many hidden columns each question is asked near its cell.
+_LARGE = 4000
 
 
 def clean_up(cover: Cover, clock: Clock, candidates: IntArray | None = None) -> None:
@@ -20,38 +24,76 @@ def clean_up(cover: Cover, clock: Clock, candidates: IntArray | None = None) -> 
 
     `candidates` narrows the secondaries looked at (int64[k], in the order to try).
     """
-    problem, needs = cover.problem, cover.needs
     if candidates is None:
         candidates = cover.secondaries
     if not len(candidates) or cover.unmet.any():
         return
-    mover: Mover | None = None
+    elsewhere = _Near(cover) if cover.hidden.sum() > _LARGE else _Anywhere(cover)
     for column in candidates.tolist():
         one = np.array([column])
         lost = cover.would_lose(one)
         if len(lost):
             if clock.out:
                 return
-            if mover is None:
-                mover = Mover(problem, needs, np.flatnonzero(cover.hidden))
-                mover.set_unit_prices(np.where(cover.hidden, problem.weight, 0.0))
-            mover.close(one)
-            if not _meet_otherwise(mover, cover, lost, one, clock):
-                mover.open(one)
+            if not _meet_otherwise(elsewhere, cover, lost, one, clock):
                 continue
-        elif mover is not None:
-            mover.close(one)
         cover.show(one)
 
 
-def _meet_otherwise(mover: Mover, cover: Cover, lost: IntArray, column: IntArray, clock: Clock) -> bool:
+class _Anywhere:
+    """Movements of all hidden columns, one linear program for all questions."""
+
+    def __init__(self, cover: Cover) -> None:
+        self._cover = cover
+        self._mover: Mover | None = None
+        self._shut = np.zeros(cover.problem.n, dtype=np.bool_)
+
+    def moves(self, need: int, without: IntArray) -> tuple[Mover, FloatArray] | None:
+        """A movement that meets a need and spares a column."""
+        cover = self._cover
+        if self._mover is None:
+            self._mover = Mover(cover.problem, cover.needs, np.flatnonzero(cover.hidden))
+            self._mover.set_unit_prices(np.where(cover.hidden, cover.problem.weight, 0.0))
+            self._shut[~cover.hidden] = True
+        wanted = ~cover.hidden
+        wanted[without] = True
+        self._mover.close(np.flatnonzero(wanted & ~self._shut))
+        self._mover.open(np.flatnonzero(self._shut & ~wanted))
+        self._shut = wanted
+        found = self._mover.move(need)
+        return None if found is None else (self._mover, found)
+
+
+class _Near:
+    """Movements of the hidden columns near a cell: a large pattern keeps what only far ones could spare."""
+
+    def __init__(self, cover: Cover) -> None:
+        self._cover = cover
+        self._around = Surroundings(cover.problem, np.empty(0, dtype=np.int64))
+
+    def moves(self, need: int, without: IntArray) -> tuple[Mover, FloatArray] | None:
+        """A movement that meets a need and spares a column."""
+        cover = self._cover
+        problem, hidden = cover.problem, cover.hidden.copy()
+        hidden[without] = False
+        columns = self._around.nearest(cover.needs, need, np.where(hidden, problem.weight, 0.0), ~hidden)
+        mover = Mover(problem, cover.needs, columns)
+        mover.set_unit_prices(np.where(hidden, problem.weight, 0.0))
+        found = mover.move(need)
+        return None if found is None else (mover, found)
+
+
+def _meet_otherwise(
+    elsewhere: _Anywhere | _Near, cover: Cover, lost: IntArray, column: IntArray, clock: Clock
+) -> bool:
     remaining = lost[np.argsort(-cover.needs.level[lost], kind="stable")]
     while len(remaining):
-        found = mover.move(int(remaining[0]))
-        clock.charge(mover.size)
+        found = elsewhere.moves(int(remaining[0]), column)
         if found is None:
             return False
-        cover.add(mover.columns, found)
+        mover, amounts = found
+        clock.charge(mover.size)
+        cover.add(mover.columns, amounts)
         still = cover.would_lose(column)
         remaining = remaining[1:][np.isin(remaining[1:], still)]
     return True

@@ -12,15 +12,14 @@ import numpy as np
 
 from solver.heuristics.clock import Clock
 from solver.heuristics.mover import Mover
-from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover, Needs
+from solver.heuristics.surroundings import Surroundings
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
 _SLOPES = 2
-# Beyond so many columns the linear program looks only near the cell, first at so many columns.
+# Beyond so many columns the linear program looks only near the cell.
 _LARGE = 4000
-_NEAR = 1500
 
 
 def protect_lp(
@@ -85,25 +84,21 @@ def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slo
 
 
 def _meet_nearby(cover: Cover, weight: FloatArray, allowed: BoolArray, clock: Clock) -> None:
+    """As :func:`meet_needs`, each need in a neighbourhood of its cell that grows until it can move."""
     problem, needs = cover.problem, cover.needs
-    nearby = Nearby(problem)
-    barred = np.flatnonzero(~allowed)
-    most = _NEAR
+    around = Surroundings(problem, np.flatnonzero(~allowed))
     for need in needs.by_level.tolist():
         if not cover.unmet[need]:
             continue
-        cell, level = int(needs.cell[need]), float(needs.level[need])
         prices = np.where(cover.hidden, 0.0, weight)
-        closed = np.concatenate([barred, problem.known[needs.attacker[need]]])
-        most = max(_NEAR, int(0.8 * most))
-        while True:
-            mover = Mover(problem, needs, nearby.columns(cell, level, prices, most, closed))
+        found = None
+        for columns in around.of(needs, need, prices):
+            mover = Mover(problem, needs, columns)
             found = _cheapest(mover, needs, need, prices, clock, _SLOPES)
-            if found is not None or most >= problem.n:
+            if found is not None:
                 break
-            most *= 2
         if found is None:
-            raise FrozenTargetError(_original(problem, cell))
+            raise FrozenTargetError(_original(problem, int(needs.cell[need])))
         cover.add(mover.columns, found)
 
 

@@ -47,7 +47,7 @@ class Mover:
         self._open = np.ones(k, dtype=np.bool_)
         self._upper = np.zeros(2 * k)
         self._level = 0.0
-        part = sparse.csr_array(problem.matrix[:, self.columns])
+        part = sparse.csr_array(problem.transposed[self.columns].T)
         part = part[np.flatnonzero(np.diff(part.indptr))]
         both = sparse.csr_array(sparse.hstack([part, -part]))
         zeros = np.zeros(both.shape[0])

@@ -18,6 +18,8 @@ from solver.presolve import Problem
 _STEP = 0.02
 # A column of little room carries little of the level, as if it were so many times longer.
 _NARROW = 1e3
+_MARGIN = 1.3
+_FAR = 1e9
 
 
 class Nearby:
@@ -39,16 +41,24 @@ class Nearby:
         self._n = n
         least = np.minimum(problem.hi, problem.lo)
         self._room = np.where(least > 0, least, np.maximum(problem.hi, problem.lo))
+        self._limit = np.inf
 
     def columns(self, cell: int, level: float, prices: FloatArray, most: int, closed: IntArray) -> IntArray:
         """The `most` nearest columns of a cell, itself included, without the closed ones, sorted."""
         narrow = np.minimum(level / np.maximum(np.minimum(self._room, level), 1e-300), _NARROW)
-        distance = self._distance(cell, prices, narrow, closed)
-        distance[closed] = np.inf
-        distance[cell] = -1.0
-        near = np.flatnonzero(np.isfinite(distance))
+        while True:
+            distance = self._distance(cell, prices, narrow, closed, self._limit)
+            distance[closed] = np.inf
+            distance[cell] = -1.0
+            near = np.flatnonzero(np.isfinite(distance))
+            if len(near) >= most or self._limit == np.inf:
+                break
+            self._limit = self._limit * 2 if self._limit < _FAR else np.inf
         if len(near) > most:
-            near = near[np.argpartition(distance[near], most)[:most]]
+            chosen = np.argpartition(distance[near], most)[:most]
+            # The next cell's neighbours are about as far: a search that ends there is many times faster.
+            self._limit = _MARGIN * float(distance[near[chosen]].max())
+            near = near[chosen]
         return np.sort(near)
 
     def ranking(self, cell: int, prices: FloatArray) -> IntArray:
@@ -57,10 +67,12 @@ class Nearby:
         near = np.flatnonzero(np.isfinite(distance))
         return near[np.argsort(distance[near], kind="stable")]
 
-    def _distance(self, cell: int, prices: FloatArray, narrow: FloatArray, closed: IntArray) -> FloatArray:
+    def _distance(
+        self, cell: int, prices: FloatArray, narrow: FloatArray, closed: IntArray, limit: float = np.inf
+    ) -> FloatArray:
         paid = prices[prices > 0]
         usual = float(np.median(paid)) if len(paid) else 1.0
         through = (prices / usual + _STEP) * narrow
         through[closed] = 1e12
         self._graph.data[self._into] = through[self._cell]
-        return np.asarray(csgraph.dijkstra(self._graph, indices=cell)[: self._n])
+        return np.asarray(csgraph.dijkstra(self._graph, indices=cell, limit=limit)[: self._n])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.attack import Region
+from solver.attack import Movement, Region
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
@@ -103,6 +103,7 @@ def _rooms(problem: Problem, wide: IntArray) -> tuple[FloatArray, FloatArray]:
 @dataclass(frozen=True, eq=False)
 class _Move:
     columns: IntArray
+    amounts: FloatArray
     free: IntArray
     met: IntArray
 
@@ -183,10 +184,18 @@ class Cover:
         self.hidden[columns] = True
         number = len(self._moves)
         free = columns[~problem.forced[columns]]
-        self._moves.append(_Move(columns, free, np.flatnonzero(met)))
+        self._moves.append(_Move(columns, amounts, free, np.flatnonzero(met)))
         self._count[self._moves[number].met] += 1
         for column in free.tolist():
             self._users.setdefault(column, []).append(number)
+
+    def movements(self) -> list[Movement]:
+        """The known moves that the pattern leaves open and that meet a need."""
+        return [
+            (move.columns, move.amounts)
+            for move in self._moves
+            if len(move.met) and self.hidden[move.columns].all()
+        ]
 
     def would_lose(self, columns: IntArray) -> IntArray:
         """Needs that no known move meets once these columns are shown."""
