@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.bootstrap import publication_store
+from app.cube.duckdb import open_cube
 from app.db.jobs import JobTable
 from app.db.journal import JournalStore
 from app.db.people import PeopleStore
 from app.db.store import Store
 from app.db.workspace import WorkspaceStore
 from app.domain.people import Role, command_line
+from app.office.drafting import Drafting
 from app.office.jobs import Jobs
 from app.office.journal import Journal, Verdict
 from app.office.office import Office
 from app.office.people import People
+from app.office.previews import Previews
 from app.office.settings import Settings
 from app.office.versions import Versions
 
@@ -38,14 +41,19 @@ def make_office(folder: Path, store: Store) -> Office:
     """The office over a store that is open already."""
     workspace = WorkspaceStore(store.database)
     journal = Journal(JournalStore(store.database))
+    settings = Settings(workspace, journal)
+    state = folder / ".celosia"
+    versions = Versions(workspace, state / "uploads")
     return Office(
         folder=folder,
         store=store,
         journal=journal,
         people=People(PeopleStore(store.database), workspace, journal),
-        settings=Settings(workspace, journal),
-        versions=Versions(workspace, folder / ".celosia" / "uploads"),
         jobs=Jobs(JobTable(store.database), store, journal),
+        settings=settings,
+        versions=versions,
+        drafting=Drafting(versions, journal),
+        previews=Previews(versions, store, settings, open_cube, state / "drafts"),
     )
 
 

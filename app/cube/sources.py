@@ -166,7 +166,8 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
         raise UserError("The database URL can't be used: no such dialect, or it is no URL.") from error
     where = engine.url.render_as_string(hide_password=True)
     try:
-        with engine.connect() as connection:
+        with engine.connect() as plain:
+            connection = _reading_only(plain)
             return _read(connection.execution_options(stream_results=True).execute(sa.text(statement)))
     except sa.exc.OperationalError as error:
         raise OperatorError(f"Database {where} can't be read: {_first_line(error.orig)}.") from error
@@ -175,6 +176,18 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
         raise UserError(f"Database {where} refuses the query: {cause}.") from error
     finally:
         engine.dispose()
+
+
+def _reading_only(connection: sa.Connection) -> sa.Connection:
+    """The connection with writing forbidden, on the databases that can forbid it."""
+    dialect = connection.dialect.name
+    if dialect == "postgresql":
+        return connection.execution_options(postgresql_readonly=True)
+    if dialect == "sqlite":
+        connection.exec_driver_sql("pragma query_only = on")
+    elif dialect in ("mysql", "mariadb"):
+        connection.exec_driver_sql("set transaction read only")
+    return connection
 
 
 def _read(result: sa.CursorResult[Any]) -> tuple[pa.Table, str]:

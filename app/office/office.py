@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.db.store import Store
+from app.office.drafting import Drafting
 from app.office.jobs import Jobs
 from app.office.journal import Journal
 from app.office.people import People
+from app.office.previews import Previews
 from app.office.settings import Settings
 from app.office.single_sign_on import SingleSignOn
 from app.office.versions import Versions
@@ -25,4 +27,6 @@ class Office:
     settings: Settings
     versions: Versions
     jobs: Jobs
+    drafting: Drafting
+    previews: Previews
     single_sign_on: SingleSignOn | None = None

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from app.web.studio import home, jobs, journal, people, signin
+from app.web.studio import data, drafts, editor, home, jobs, journal, people, preview, publication, signin
 
-PARTS = (home.routes, signin.routes, people.routes, jobs.routes, journal.routes)
+PARTS = (
+    home.routes,
+    signin.routes,
+    publication.routes,
+    drafts.routes,
+    data.routes,
+    editor.routes,
+    preview.routes,
+    people.routes,
+    jobs.routes,
+    journal.routes,
+)

@@ -27,6 +27,11 @@ HTML = "text/html; charset=utf-8"
 _HERE = re.compile(r"/studio(?:[/?][A-Za-z0-9/?=&%._~@+,:;-]*)?")
 
 
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
 class RefusedError(CelosiaError):
     """A request that isn't answered; ``status`` is HTTP's."""
 
@@ -56,6 +61,7 @@ class Frame:
     crumbs: tuple[Link, ...]
     form_token: str
     notice: str
+    here: str
 
     def may(self, permission: str) -> bool:
         """Whether the reader may do something, by the permission's name."""
@@ -143,7 +149,7 @@ class Visit:
         if not text:
             return None
         if not re.fullmatch(r"-?[0-9]{1,9}", text):
-            raise UserError(self.say("This isn't a whole number: {text}", text=text[:40]))
+            raise UserError(self.say(_("This isn't a whole number: {text}"), text=text[:40]))
         return int(text)
 
     def file(self, name: str) -> UploadFile | None:
@@ -181,13 +187,14 @@ class Visit:
         return Frame(
             language=self.language,
             title=title,
-            site=self.say("Studio"),
+            site=self.say(_("Studio")),
             actor=self.actor,
             navigation=self.studio.navigation(self),
             languages=self.studio.languages(self),
             crumbs=crumbs,
             form_token=self.office.people.form_token(self.cookie),
             notice=self.say(notice) if notice else "",
+            here=quote(self.path),
         )
 
     def page(self, page: StudioPage, status: int = 200) -> Response:

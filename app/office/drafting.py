@@ -1,0 +1,191 @@
+"""Work on drafts: files put, moved and taken out, drafts published; each with its entry in the journal."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+
+from app.domain.errors import UserError
+from app.domain.people import Actor, Permission
+from app.domain.version import Files, Upload, Version
+from app.office.journal import Journal
+from app.office.versions import Versions, diff_files
+
+
+class Drafting:
+    """What analysts do with drafts. Made by `app.bootstrap`."""
+
+    def __init__(self, versions: Versions, journal: Journal) -> None:
+        self._versions = versions
+        self._journal = journal
+
+    def begin(self, actor: Actor, origin: str = "") -> Version:
+        """A draft that begins as the current version."""
+        draft = self._versions.begin(actor.name)
+        self._journal.record(actor, "draft.begin", f"draft {draft.id}", None, {"from": draft.parent}, origin)
+        return draft
+
+    def draft(self, identity: int) -> Version:
+        """A draft by its number.
+
+        Raises
+        ------
+        UserError
+            If it is none, or none any more.
+        """
+        found = self._versions.version(identity)
+        if found.state != "draft":
+            raise UserError("This draft was published or thrown away meanwhile. Begin another one.")
+        return found
+
+    def files(self, draft: Version) -> Files:
+        """What a draft holds."""
+        return self._versions.files(draft)
+
+    def put_texts(self, actor: Actor, draft: Version, texts: Mapping[str, str], origin: str = "") -> Version:
+        """Put texts into a draft, in place of what was there at their paths."""
+        files = self.files(draft)
+        return self._edit(actor, draft, Files({**files.texts, **texts}, files.uploads), origin)
+
+    def put_upload(
+        self,
+        actor: Actor,
+        draft: Version,
+        path: str,
+        upload: Upload,
+        texts: Mapping[str, str],
+        origin: str = "",
+    ) -> Version:
+        """Put facts into a draft, with texts that go along with them."""
+        files = self.files(draft)
+        uploads = {**files.uploads, path: upload.digest}
+        return self._edit(actor, draft, Files({**files.texts, **texts}, uploads), origin)
+
+    def replace(self, actor: Actor, draft: Version, files: Files, origin: str = "") -> Version:
+        """Put other files in place of everything."""
+        return self._edit(actor, draft, files, origin)
+
+    def move(self, actor: Actor, draft: Version, path: str, to: str, origin: str = "") -> Version:
+        """Give a file, or a folder with all in it, another path.
+
+        Raises
+        ------
+        UserError
+            If there is nothing at ``path``, or something at ``to``.
+        """
+        files = self.files(draft)
+        moved = {old: _moved(old, path, to) for old in (*files.texts, *files.uploads)}
+        if all(old == new for old, new in moved.items()):
+            raise UserError(f"There is nothing at {path}.")
+        if len(set(moved.values())) < len(moved):
+            raise UserError(f"There is something at {to} already.")
+        whole = Files(
+            {moved[old]: text for old, text in files.texts.items()},
+            {moved[old]: digest for old, digest in files.uploads.items()},
+        )
+        return self._edit(actor, draft, whole, origin)
+
+    def delete(self, actor: Actor, draft: Version, path: str, origin: str = "") -> Version:
+        """Take a file, or a folder with all in it, out of a draft.
+
+        Raises
+        ------
+        UserError
+            If there is nothing at ``path``.
+        """
+        files = self.files(draft)
+
+        def stays(name: str) -> bool:
+            return name != path and not name.startswith(f"{path}/")
+
+        texts = {name: text for name, text in files.texts.items() if stays(name)}
+        uploads = {name: digest for name, digest in files.uploads.items() if stays(name)}
+        if len(texts) + len(uploads) == len(files.texts) + len(files.uploads):
+            raise UserError(f"There is nothing at {path}.")
+        return self._edit(actor, draft, Files(texts, uploads), origin)
+
+    def update(self, actor: Actor, draft: Version, origin: str = "") -> Version:
+        """Bring a draft up to the current version."""
+        updated = self._versions.update(draft)
+        self._journal.record(
+            actor,
+            "draft.update",
+            f"draft {draft.id}",
+            {"from": draft.parent},
+            {"from": updated.parent},
+            origin,
+        )
+        return updated
+
+    def discard(self, actor: Actor, draft: Version, origin: str = "") -> None:
+        """Throw a draft away."""
+        self._versions.discard(draft)
+        self._journal.record(actor, "draft.discard", f"draft {draft.id}", origin=origin)
+
+    def publish(self, actor: Actor, draft: Version, message: str, origin: str = "") -> Version:
+        """Make a draft the current version.
+
+        Raises
+        ------
+        UserError
+            If it says nothing new, or changes confidentiality rules and the actor may not.
+        """
+        parent = None if draft.parent is None else self._versions.version(draft.parent)
+        before = Files({}) if parent is None else self.files(parent)
+        after = self.files(draft)
+        require_rules_permission(actor, before, after)
+        changed = [change.path for change in diff_files(before, after)]
+        if not changed:
+            raise UserError("This draft changes nothing.")
+        if not message.strip():
+            raise UserError("Say in a few words what this version changes.")
+        published = self._versions.publish(draft, message.strip()[:1000])
+        self._journal.record(
+            actor,
+            "version.publish",
+            f"version {published.id}",
+            {"version": draft.parent},
+            {"version": published.id, "message": published.message, "files": changed[:100]},
+            origin,
+        )
+        return published
+
+    def _edit(self, actor: Actor, draft: Version, files: Files, origin: str) -> Version:
+        changed = [f"{change.kind} {change.path}" for change in diff_files(self.files(draft), files)]
+        if not changed:
+            return draft
+        edited = self._versions.edit(draft, files)
+        self._journal.record(actor, "draft.edit", f"draft {draft.id}", None, {"files": changed[:100]}, origin)
+        return edited
+
+
+def require_rules_permission(actor: Actor, before: Files, after: Files) -> None:
+    """Only who sets rules may change them, also by way of the text that they are written in.
+
+    The first version of all brings its rules along.
+
+    Raises
+    ------
+    UserError
+    """
+    if actor.may(Permission.SET_RULES) or "publication.toml" not in before.texts:
+        return
+    if _rules(before) != _rules(after):
+        raise UserError(
+            "This changes confidentiality rules in publication.toml, which is for an admin to do."
+        )
+
+
+def _rules(files: Files) -> object:
+    text = files.texts.get("publication.toml", "")
+    try:
+        # As text, in which nan equals itself and 3 differs from 3.0 and from true.
+        return repr(tomllib.loads(text.removeprefix("\ufeff")).get("confidentiality"))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _moved(name: str, path: str, to: str) -> str:
+    if name == path:
+        return to
+    return f"{to}{name[len(path) :]}" if name.startswith(f"{path}/") else name

@@ -1,0 +1,352 @@
+"""Uploaded facts: how they are written, and their rows as texts; what can't be read is told by line."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from charset_normalizer import from_bytes
+from openpyxl import load_workbook
+from openpyxl.utils.exceptions import InvalidFileException
+
+from app.domain.errors import OperatorError, UserError
+
+#: Encodings that a reader may choose; the first is tried first.
+ENCODINGS = ("utf-8", "cp1252", "iso8859-15", "utf-16", "cp850", "mac-roman")
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+#: Bytes that a compressed file may unpack to.
+LARGEST = 4 << 30
+LARGEST_WORKBOOK = 100 << 20
+MOST_COLUMNS = 200
+MOST_PROBLEMS = 200
+_HEAD = 1 << 18
+_LONGEST_FIELD = 1 << 16
+
+_COMMA_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
+_POINT_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)\.\d+")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a file is written: ``kind`` csv, parquet or xlsx; the others matter to csv alone."""
+
+    kind: str
+    encoding: str = "utf-8"
+    bom: bool = False
+    separator: str = ","
+    decimal: str = "."
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong at a line of the data (1-based, the names are line 1); ``fatal``: it can't be read."""
+
+    line: int
+    column: str
+    cause: str
+    fatal: bool = False
+
+
+def detect(path: Path, name: str) -> Writing:
+    """How a file is written, judged by its bytes.
+
+    Raises
+    ------
+    UserError
+        If it is of no kind that can be read.
+    OperatorError
+        If it can't be opened.
+    """
+    lowered = name.lower()
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError as error:
+        raise OperatorError(f"File {name} can't be read: {error.strerror}.") from error
+    if start == b"PAR1":
+        return Writing("parquet")
+    if start[:2] == b"PK" and lowered.endswith((".xlsx", ".xlsm")):
+        return Writing("xlsx")
+    if not lowered.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")):
+        raise UserError(
+            "Facts are CSV, Parquet or XLSX; this file is none of them by its name and beginning."
+        )
+    try:
+        with _opened(path) as file:
+            head = file.read(_HEAD)
+            encoding, bom = _encoding(head, file)
+    except (OSError, EOFError, zlib.error):
+        raise UserError("The file is damaged or isn't what its name says.") from None
+    try:
+        text = head.decode(encoding, "replace").removeprefix("\ufeff")
+    except LookupError:
+        encoding, text = "cp1252", head.decode("cp1252", "replace")
+    lines = [line[:_LONGEST_FIELD] for line in text.splitlines()[:1000]]
+    separator = _separator(lines)
+    fields = [item for line in lines[1:] for item in line.replace('"', "").split(separator)]
+    commas = sum(1 for item in fields if _COMMA_NUMBER.fullmatch(item.strip()))
+    points = sum(1 for item in fields if _POINT_NUMBER.fullmatch(item.strip()))
+    return Writing("csv", encoding, bom, separator, "," if commas > points else ".")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _encoding(head: bytes, rest: IO[bytes]) -> tuple[str, bool]:
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if head.startswith(mark):
+            return encoding, True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        body = head
+        while body:
+            decoder.decode(body)
+            body = rest.read(1 << 20)
+        decoder.decode(b"", True)
+    except UnicodeDecodeError:
+        best = from_bytes(head[: 1 << 16], cp_isolation=[*ENCODINGS[1:3], *ENCODINGS[4:]]).best()
+        return (best.encoding.replace("_", "-") if best is not None else "cp1252"), False
+    return "utf-8", False
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """The one that cuts the first lines into the same number of fields, and the most of them."""
+
+    def merit(separator: str) -> tuple[bool, int]:
+        try:
+            counts = Counter(len(row) for row in csv.reader(lines[:50], delimiter=separator))
+        except csv.Error:
+            return False, 0
+        width, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+        return width > 1 and times >= 0.8 * min(len(lines), 50), width
+
+    return max(SEPARATORS.values(), key=merit)
+
+
+# ---------------------------------------------------------------------- reading
+
+
+@dataclass
+class Rows:
+    """Rows as texts, numbers with a point; ``problems`` grow while they are read."""
+
+    names: tuple[str, ...]
+    rows: Iterator[tuple[int, list[str]]]
+    problems: list[Problem] = field(default_factory=list)
+    left_out: int = 0
+
+    def tell(self, line: int, column: str, cause: str, fatal: bool = False) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(line, column, cause, fatal))
+        else:
+            self.left_out += 1
+
+
+def read_rows(path: Path, writing: Writing) -> Rows:
+    """The rows of a file, which are read as they are asked for.
+
+    Raises
+    ------
+    UserError
+        If not even its columns can be read.
+    """
+    if writing.kind == "parquet":
+        return _read_parquet(path)
+    if writing.kind == "xlsx":
+        return _read_workbook(path)
+    return _read_csv(path, writing)
+
+
+def _read_csv(path: Path, writing: Writing) -> Rows:
+    if writing.encoding not in ENCODINGS:
+        raise UserError("There is no such encoding.")
+    try:
+        lines = _text_lines(path, writing.encoding)
+        csv.field_size_limit(_LONGEST_FIELD)
+        reader = csv.reader(lines, delimiter=writing.separator)
+        names = _checked_names([name.strip() for name in next(reader, [])])
+    except (csv.Error, LookupError, OSError, EOFError, zlib.error):
+        raise UserError("The first line doesn't name the columns.") from None
+    found = Rows(names, iter(()))
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        while True:
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                found.tell(reader.line_num, "", f"The line can't be read: {error}.", True)
+                return
+            except (OSError, EOFError, zlib.error):
+                found.tell(reader.line_num, "", "The file ends in the middle, or is damaged.", True)
+                return
+            line = reader.line_num
+            if not any(row):
+                continue
+            if len(row) != len(names):
+                found.tell(
+                    line, "", f"The line has {len(row)} fields, but there are {len(names)} columns.", True
+                )
+                continue
+            if any("\ufffd" in item for item in row):
+                where = next(name for name, item in zip(names, row, strict=True) if "\ufffd" in item)
+                found.tell(line, where, f"A letter can't be read as {writing.encoding}.", True)
+            yield line, [_plain(item.strip(), writing.decimal) for item in row]
+
+    found.rows = rows()
+    return found
+
+
+def _text_lines(path: Path, encoding: str) -> Iterator[str]:
+    read = 0
+    with _opened(path) as file, TextIOWrapper(file, encoding, errors="replace", newline="") as text:
+        for number, line in enumerate(text):
+            read += len(line)
+            if read > LARGEST:
+                raise UserError("The file unpacks to more than is allowed.")
+            yield (
+                line.removeprefix("\ufeff").replace("\0", "\ufffd")
+                if not number
+                else line.replace("\0", "\ufffd")
+            )
+
+
+def _plain(text: str, decimal: str) -> str:
+    """A number with a decimal comma gets a point; anything else stays."""
+    if decimal == "," and ("," in text or "." in text):
+        if _COMMA_NUMBER.fullmatch(text):
+            return text.replace(".", "").replace(",", ".")
+        if re.fullmatch(r"[-+]?\d{1,3}(?:\.\d{3})+", text):
+            return text.replace(".", "")
+    elif decimal == "." and "," in text and re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", text):
+        return text.replace(",", "")
+    return text
+
+
+def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    if not names or not all(names):
+        raise UserError("The first line doesn't name every column.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"The first line names {', '.join(twice)[:200]} twice.")
+    if len(names) > MOST_COLUMNS:
+        raise UserError(f"There are more than {MOST_COLUMNS} columns.")
+    if any("\ufffd" in name or not name.isprintable() or len(name) > 100 for name in names):
+        raise UserError("A column's name holds a letter that can't be read, or is very long.")
+    return tuple(names)
+
+
+def _read_parquet(path: Path) -> Rows:
+    try:
+        file = pq.ParquetFile(path)
+        names = _checked_names(list(file.schema_arrow.names))
+    except (pa.ArrowException, OSError):
+        raise UserError("The file is damaged or isn't what its name says.") from None
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        line = 1
+        try:
+            for batch in file.iter_batches(20_000):
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    line += 1
+                    yield line, [_said(value) for value in row]
+        except (pa.ArrowException, OSError):
+            found.tell(line, "", "The file ends in the middle, or is damaged.", True)
+
+    found = Rows(names, rows())
+    return found
+
+
+def _read_workbook(path: Path) -> Rows:
+    """The first sheet; what its cells show last, never a formula."""
+    try:
+        if path.stat().st_size > LARGEST_WORKBOOK:
+            raise UserError("A workbook this large can't be read. Save it as CSV or Parquet.")
+        with zipfile.ZipFile(path) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > LARGEST // 8:
+                raise UserError("The file unpacks to more than is allowed.")
+        book = load_workbook(BytesIO(path.read_bytes()), read_only=True, data_only=True)
+        lines = book.worksheets[0].iter_rows(values_only=True)
+        names = _checked_names([_said(value) for value in _trimmed(next(lines, ()))])
+    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, IndexError, SyntaxError, OSError):
+        raise UserError("The file is damaged or isn't what its name says.") from None
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        line = 1
+        try:
+            for row in lines:
+                line += 1
+                values = [_said(value) for value in row]
+                if not any(values):
+                    continue
+                if any(values[len(names) :]):
+                    cause = f"The line has more fields than there are columns: {len(names)}."
+                    found.tell(line, "", cause, True)
+                    continue
+                yield line, [*values, *[""] * len(names)][: len(names)]
+        except (SyntaxError, ValueError, KeyError, IndexError, OSError, EOFError, zlib.error):
+            found.tell(line, "", "The file ends in the middle, or is damaged.", True)
+
+    found = Rows(names, rows())
+    return found
+
+
+def _trimmed(row: Iterable[Any]) -> list[Any]:
+    values = list(row)
+    while values and values[-1] in (None, ""):
+        values.pop()
+    return values
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return (
+            ""
+            if value != value
+            else str(int(value))
+            if value.is_integer() and abs(value) < 1e15
+            else repr(value)
+        )
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == datetime.min.time() else value.isoformat()
+    return value.isoformat() if isinstance(value, date) else str(value).strip()
+
+
+def normalise(path: Path, writing: Writing, into: Path) -> None:
+    """Write a file as the cube engine reads it: CSV in UTF-8 with commas and points.
+
+    Raises
+    ------
+    UserError
+        If a line can't be read.
+    """
+    found = read_rows(path, writing)
+    with into.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(found.names)
+        for _line, row in found.rows:
+            writer.writerow(row)
+    fatal = [problem for problem in found.problems if problem.fatal]
+    if fatal:
+        raise UserError(f"Line {fatal[0].line}: {fatal[0].cause}")

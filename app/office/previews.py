@@ -1,0 +1,304 @@
+"""A draft as the public will see it, and what is wrong in it: computed on the draft, shown from the release.
+
+A preview never shows a number that isn't public already: every cell that the live release doesn't show is
+confidential in it, until a recomputation decides about new cells.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from app.cube.evaluate import FUNCTIONS
+from app.cube.port import CubeServer
+from app.db.store import Store
+from app.domain.catalogue import Catalogue
+from app.domain.crawled import Address, Crawl
+from app.domain.cube import Cube
+from app.domain.errors import CelosiaError, Mistake, UserError
+from app.domain.history import ReleaseMark, live
+from app.domain.masked import CellStatus, Layout
+from app.domain.publication import CubeDefinition, Folder, Publication, Sheet
+from app.domain.release import Release
+from app.domain.version import Files
+from app.office.completion import Completion, complete
+from app.office.settings import Settings
+from app.office.versions import Versions, require_inside
+from app.pipeline.arrange import arrange
+from app.pipeline.check import check_publication
+from app.pipeline.crawl import crawl
+from app.pipeline.define import draft_publication
+
+#: Cubes kept open, and folders of drafts kept on disk.
+_OPEN = 4
+_FOLDERS = 12
+ID = "preview"
+
+
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """A sheet of a draft as a store of one release, which the public site's own code reads.
+
+    ``known`` and ``unknown`` count the cells that the live release shows or knows, and those that only a
+    recomputation can decide on.
+    """
+
+    mark: ReleaseMark
+    held: Release
+    told: Catalogue
+    layouts: Mapping[Address, Layout]
+    known: int
+    unknown: int
+
+    def releases(self) -> tuple[ReleaseMark, ...]:
+        return (self.mark,)
+
+    def release(self, release_id: str) -> Release | None:
+        return self.held if release_id == self.held.id else None
+
+    def catalogue(self, release_id: str) -> Catalogue | None:
+        return self.told if release_id == self.held.id else None
+
+    def layout(self, release_id: str, sheet_id: str, query_id: str, choice: tuple[str, ...]) -> Layout | None:
+        return self.layouts.get((sheet_id, query_id, choice)) if release_id == self.held.id else None
+
+
+class Previews:
+    """Looks at drafts. Made by `app.bootstrap`.
+
+    Parameters
+    ----------
+    versions, store, settings
+    open_cube : callable
+        Opens a cube by its definition.
+    scratch : Path
+        Folder for drafts that are written out to be read.
+    """
+
+    def __init__(
+        self,
+        versions: Versions,
+        store: Store,
+        settings: Settings,
+        open_cube: Callable[[CubeDefinition], CubeServer],
+        scratch: Path,
+    ) -> None:
+        self._versions = versions
+        self._store = store
+        self._settings = settings
+        self._open_cube = open_cube
+        self._scratch = scratch
+        self._cubes: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = RLock()
+
+    def mistakes(self, files: Files) -> tuple[Mistake, ...]:
+        """What is wrong in the text of the files, without asking the data."""
+        with self._lock:
+            return self._draft(files)[1]
+
+    def check(self, files: Files, path: str = "") -> tuple[Mistake, ...]:
+        """What is wrong in the files, or in the sheet at ``path``, also when it is tried on the data."""
+        with self._lock:
+            publication, mistakes = self._draft(files)
+            if path:
+                mistakes = tuple(mistake for mistake in mistakes if mistake.file == path)
+            if publication is None or mistakes:
+                return mistakes
+            if path:
+                sheet = _sheet_at(publication, path)
+                if sheet is None:
+                    return ()
+                publication = _alone(publication, sheet)
+            try:
+                check_publication(publication, self._opener(files))
+            except UserError as error:
+                return error.mistakes
+            except CelosiaError as error:
+                return (Mistake("", 0, 0, str(error)),)
+            return ()
+
+    def preview(self, files: Files, path: str) -> Preview:
+        """A sheet as the public will see it.
+
+        Parameters
+        ----------
+        path : str
+            Of the sheet's file, as ``sheets/economy/towns.toml``.
+
+        Raises
+        ------
+        UserError
+            With what is wrong in the sheet or in its cube.
+        OperatorError
+            If data can't be read.
+        """
+        with self._lock:
+            publication, mistakes = self._draft(files)
+            in_the_way = [
+                item for item in mistakes if item.file == path or not item.file.startswith("sheets/")
+            ]
+            if publication is None or in_the_way:
+                raise UserError(in_the_way or mistakes)
+            sheet = _sheet_at(publication, path)
+            if sheet is None:
+                raise UserError(f"There is no sheet {path} in this draft.")
+            publication = _alone(publication, sheet)
+            opener = self._opener(files)
+            servers = {cube.name: opener(cube) for cube in publication.cubes}
+            found = crawl(publication, servers)
+            released = self._live()
+            held = _released(found, released)
+            told = _catalogue(publication, found, held)
+            known = len(set(held.keys) & set(released.keys)) if released is not None else 0
+            unknown = len(held.keys) - known
+            held, layouts = arrange(publication, found, held, servers)
+            mark = ReleaseMark(ID, "live", held.created)
+            return Preview(mark, held, told, layouts, known, unknown)
+
+    def complete(
+        self, files: Files, text: str, caret: int, parameters: tuple[str, ...], language: str
+    ) -> Completion:
+        """What may stand at the caret of a query."""
+        with self._lock:
+            cubes: dict[str, Cube] = {}
+            publication, _mistakes = self._draft(files)
+            opener = self._opener(files)
+            for definition in publication.cubes if publication is not None else ():
+                try:
+                    cubes[definition.name] = opener(definition).discover()
+                except CelosiaError:
+                    continue  # A cube that can't be opened has nothing to suggest; `check` says why.
+            return complete(text, caret, cubes, parameters, FUNCTIONS, language)
+
+    # ------------------------------------------------------------------ inside
+
+    def _draft(self, files: Files) -> tuple[Publication | None, tuple[Mistake, ...]]:
+        try:
+            require_inside(files)
+        except UserError as error:
+            return None, error.mistakes
+        folder = self._versions.materialise_files(files, self._scratch / files.digest[:32])
+        self._tidy(folder)
+        publication, mistakes = draft_publication(folder)
+        allowed = self._settings.sources()
+        for cube in publication.cubes if publication is not None else ():
+            if cube.facts.url is not None and cube.facts.url not in allowed:
+                cause = f"Cube {cube.name} reads a database that no admin has named."
+                mistakes += (
+                    Mistake(cube.at.file, cube.at.line, cube.at.column, cause, "Ask an admin to add it."),
+                )
+        return publication, mistakes
+
+    def _tidy(self, kept: Path) -> None:
+        used = {cube.folder for cube in self._cubes.values()} | {kept}
+        folders = [item for item in self._scratch.iterdir() if item.is_dir() and item not in used]
+        folders.sort(key=lambda item: item.stat().st_mtime, reverse=True)
+        for folder in folders[_FOLDERS:]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _opener(self, files: Files) -> Callable[[CubeDefinition], CubeServer]:
+        data = sorted(files.uploads.items())
+        folder = self._scratch / files.digest[:32]
+
+        def open_kept(definition: CubeDefinition) -> CubeServer:
+            key = repr((files.texts.get(definition.at.file), data))
+            kept = self._cubes.get(key)
+            if kept is None:
+                kept = self._cubes[key] = _Kept(self._open_cube(definition), folder)
+                while len(self._cubes) > _OPEN:
+                    _name, old = self._cubes.popitem(last=False)
+                    old.end()
+            self._cubes.move_to_end(key)
+            return kept
+
+        return open_kept
+
+    def close(self) -> None:
+        """Close every cube that is kept open."""
+        with self._lock:
+            while self._cubes:
+                self._cubes.popitem()[1].end()
+
+    def _live(self) -> Release | None:
+        mark = live(self._store.releases())
+        return None if mark is None else self._store.release(mark.id)
+
+
+class _Kept:
+    """An open cube that several looks share; closing it is ours to do."""
+
+    def __init__(self, server: CubeServer, folder: Path) -> None:
+        self._server = server
+        self.folder = folder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+    def close(self) -> None:
+        """Whoever borrowed it is done; it stays open."""
+
+    def end(self) -> None:
+        self._server.close()
+
+
+def _sheet_at(publication: Publication, path: str) -> Sheet | None:
+    identity = PurePosixPath(path).with_suffix("").as_posix().removeprefix("sheets/")
+    return next((sheet for sheet in publication.sheets() if sheet.id == identity), None)
+
+
+def _alone(publication: Publication, sheet: Sheet) -> Publication:
+    """The publication with this one sheet, in its folders, and without decisions on other cells."""
+
+    def kept(folder: Folder) -> Folder:
+        inside = tuple(
+            kept(inner) for inner in folder.folders if any(item.id == sheet.id for item in inner.walk())
+        )
+        sheets = tuple(item for item in folder.sheets if item.id == sheet.id)
+        return replace(folder, folders=inside, sheets=sheets)
+
+    rules = replace(publication.confidentiality, decisions=())
+    return replace(publication, root=kept(publication.root), confidentiality=rules)
+
+
+def _released(found: Crawl, held: Release | None) -> Release:
+    """The cells of a crawl, with the status and number that they have in a release; hidden where in none."""
+    keys: list[str] = []
+    for cells in found.cubes:
+        keys.extend(cells.keys(np.arange(cells.n_published)))
+    status = np.full(len(keys), CellStatus.CONFIDENTIAL, dtype=np.int8)
+    values = np.full(len(keys), np.nan)
+    if held is not None:
+        rows = {key: row for row, key in enumerate(held.keys)}
+        here = np.array([rows.get(key, -1) for key in keys], dtype=np.int64)
+        there = here >= 0
+        status[there] = held.status[here[there]]
+        values[there] = held.values[here[there]]
+    return Release(ID, "live", datetime.now(UTC), {}, tuple(keys), status, values)
+
+
+def _catalogue(publication: Publication, found: Crawl, held: Release) -> Catalogue:
+    used = {cells.cube.name for cells in found.cubes}
+    return Catalogue(
+        release_id=held.id,
+        created=held.created,
+        title=publication.title,
+        description=publication.description,
+        publisher=publication.publisher,
+        languages=publication.languages,
+        root=publication.root,
+        choices=found.choices,
+        cube_of=found.cube_of,
+        cubes={cells.cube.name: cells.cube for cells in found.cubes},
+        protection=tuple(item for item in publication.confidentiality.measures if item.cube in used),
+        hide_zeros=publication.confidentiality.hide_zeros,
+        insiders=publication.confidentiality.insiders,
+        calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
+    )

@@ -1,0 +1,262 @@
+"""Editing a sheet as a form, any file as text; mistakes stand under their place, nothing typed is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from starlette.responses import Response
+
+from app.domain.errors import CelosiaError, Mistake, UserError
+from app.domain.people import Permission
+from app.domain.version import Files, Version
+from app.office.sheet_form import CHARTS, VIEWS, ParameterForm, QueryForm, SheetForm, read_form, write_form
+from app.web.studio.drafts import draft_link, draft_of, languages_of
+from app.web.studio.publication import publication_link
+from app.web.studio.routes import Routes
+from app.web.studio.shell import as_document
+from app.web.studio.visit import Frame, RefusedError, Visit, quoted
+
+routes = Routes()
+
+_MOST_PARTS = 40
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+@dataclass(frozen=True, eq=False)
+class TextPage:
+    """A file as text."""
+
+    template: ClassVar[str] = "studio/text.html"
+    frame: Frame
+    draft: int
+    revision: int
+    path: str
+    text: str
+    mistakes: tuple[Mistake, ...]
+    preview: str
+    form: str
+
+
+@dataclass(frozen=True, eq=False)
+class SheetEditorPage:
+    """A sheet as a form; ``mistakes`` point at lines of its file."""
+
+    template: ClassVar[str] = "studio/sheet.html"
+    frame: Frame
+    draft: int
+    revision: int
+    path: str
+    languages: tuple[str, ...]
+    form: SheetForm
+    views: tuple[tuple[str, str], ...]
+    charts: tuple[tuple[str, str], ...]
+    mistakes: tuple[Mistake, ...]
+    checked: bool
+    preview: str
+    text: str
+
+
+VIEW_WORDS = {"table": _("table"), "chart": _("chart"), "map": _("map")}
+CHART_WORDS = {"": _("as it fits"), "bar": _("bars"), "line": _("lines"), "stacked": _("stacked bars")}
+
+
+def _path(visit: Visit, files: Files) -> str:
+    path = visit.part("path")
+    if path not in files.texts:
+        raise RefusedError(404)
+    return path
+
+
+def _addresses(draft: Version, path: str) -> tuple[str, str, str]:
+    base = f"/studio/drafts/{draft.id}"
+    is_sheet = path.startswith("sheets/") and not path.endswith("/folder.toml")
+    preview = f"{base}/preview/{quoted(path)}" if is_sheet else ""
+    form = f"{base}/sheet/{quoted(path)}" if is_sheet else ""
+    return preview, form, f"{base}/text/{quoted(path)}"
+
+
+@routes.get("/studio/drafts/{draft:int}/text/{path:path}", Permission.READ_OFFICE)
+def text_page(visit: Visit) -> Response:
+    """A file as text, with what is wrong in it."""
+    draft = draft_of(visit)
+    files = visit.office.versions.files(draft)
+    path = _path(visit, files)
+    mistakes = tuple(item for item in visit.office.previews.mistakes(files) if item.file == path)
+    return visit.page(_text(visit, draft, path, files.texts[path], mistakes, draft.revision))
+
+
+def _text(
+    visit: Visit, draft: Version, path: str, text: str, mistakes: tuple[Mistake, ...], revision: int
+) -> TextPage:
+    preview, form, _own = _addresses(draft, path)
+    frame = visit.frame(path, publication_link(visit), draft_link(visit, draft))
+    return TextPage(frame, draft.id, revision, path, text, mistakes, preview, form)
+
+
+@routes.post("/studio/drafts/{draft:int}/text/{path:path}", Permission.EDIT_PUBLICATION)
+def save_text(visit: Visit) -> Response:
+    """Save a file's text; it is kept with its mistakes, which are shown."""
+    draft = draft_of(visit)
+    files = visit.office.versions.files(draft)
+    path, text = _path(visit, files), visit.text("text")
+    revision = visit.integer("revision")
+    try:
+        _require_revision(draft, revision)
+        saved = visit.office.drafting.put_texts(visit.actor, draft, {path: text}, visit.origin)
+    except UserError as error:
+        said = tuple(Mistake(m.file, m.line, m.column, visit.say(m.cause), m.remedy) for m in error.mistakes)
+        return visit.page(_text(visit, draft, path, text, said, revision or 0), 422)
+    found = visit.office.previews.mistakes(visit.office.versions.files(saved))
+    if any(item.file == path for item in found):
+        mistakes = tuple(item for item in found if item.file == path)
+        return visit.page(_text(visit, saved, path, text, mistakes, saved.revision))
+    return visit.redirect(f"/studio/drafts/{draft.id}/text/{quoted(path)}", "saved")
+
+
+def _require_revision(draft: Version, revision: int | None) -> None:
+    if revision is not None and revision != draft.revision:
+        raise UserError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
+
+
+@routes.get("/studio/drafts/{draft:int}/sheet/{path:path}", Permission.READ_OFFICE)
+def sheet_page(visit: Visit) -> Response:
+    """A sheet as a form, or as text when its text has no such shape."""
+    draft = draft_of(visit)
+    files = visit.office.versions.files(draft)
+    path = _path(visit, files)
+    try:
+        form = read_form(files.texts[path], path, languages_of(files))
+    except UserError:
+        return visit.redirect(_addresses(draft, path)[2])
+    mistakes = tuple(item for item in visit.office.previews.mistakes(files) if item.file == path)
+    return visit.page(_sheet(visit, draft, path, files, form, mistakes, False, draft.revision))
+
+
+def _sheet(
+    visit: Visit,
+    draft: Version,
+    path: str,
+    files: Files,
+    form: SheetForm,
+    mistakes: tuple[Mistake, ...],
+    checked: bool,
+    revision: int,
+) -> SheetEditorPage:
+    preview, _form, text = _addresses(draft, path)
+    return SheetEditorPage(
+        frame=visit.frame(path, publication_link(visit), draft_link(visit, draft)),
+        draft=draft.id,
+        revision=revision,
+        path=path,
+        languages=languages_of(files),
+        form=form,
+        views=tuple((key, visit.say(VIEW_WORDS[key])) for key in VIEWS),
+        charts=tuple((key, visit.say(CHART_WORDS[key])) for key in CHARTS),
+        mistakes=mistakes,
+        checked=checked,
+        preview=preview,
+        text=text,
+    )
+
+
+@routes.post("/studio/drafts/{draft:int}/sheet/{path:path}", Permission.EDIT_PUBLICATION)
+def save_sheet(visit: Visit) -> Response:
+    """Save a sheet's form, with a query or parameter more where that was asked for."""
+    draft = draft_of(visit)
+    files = visit.office.versions.files(draft)
+    path = _path(visit, files)
+    languages = languages_of(files)
+    form = _read(visit, languages)
+    revision = visit.integer("revision")
+    try:
+        _require_revision(draft, revision)
+        text = write_form(files.texts[path], path, form, languages)
+        saved = visit.office.drafting.put_texts(visit.actor, draft, {path: text}, visit.origin)
+    except UserError as error:
+        said = tuple(Mistake(m.file, m.line, m.column, visit.say(m.cause), m.remedy) for m in error.mistakes)
+        return visit.page(_sheet(visit, draft, path, files, form, said, False, revision or 0), 422)
+    files = visit.office.versions.files(saved)
+    mistakes = visit.office.previews.check(files, path)
+    form = read_form(files.texts[path], path, languages)
+    return visit.page(_sheet(visit, saved, path, files, form, mistakes, True, saved.revision))
+
+
+def _read(visit: Visit, languages: tuple[str, ...]) -> SheetForm:
+    def texts(name: str) -> dict[str, str]:
+        return {code: text for code in languages if (text := visit.text(f"{name}.{code}").strip())}
+
+    do = visit.text("do")
+    parameters, queries = [], []
+    for number in range(_MOST_PARTS):
+        if f"p{number}.name" in visit.form and do != f"drop-p{number}":
+            parameters.append(
+                ParameterForm(
+                    visit.text(f"p{number}.name").strip(),
+                    texts(f"p{number}.title"),
+                    visit.text(f"p{number}.cube").strip(),
+                    visit.text(f"p{number}.set").strip(),
+                )
+            )
+        if f"q{number}.id" in visit.form and do != f"drop-q{number}":
+            show, chart = visit.text(f"q{number}.show"), visit.text(f"q{number}.chart")
+            queries.append(
+                QueryForm(
+                    visit.text(f"q{number}.id").strip(),
+                    texts(f"q{number}.title"),
+                    show if show in VIEWS else "table",
+                    chart if chart in CHARTS else "",
+                    visit.text(f"q{number}.mdx").rstrip(),
+                )
+            )
+    if do == "add-query":
+        queries.append(QueryForm(f"query{len(queries) + 1}", {}, "table", "", "SELECT  ON COLUMNS\nFROM []"))
+    if do == "add-parameter":
+        parameters.append(ParameterForm(f"choice{len(parameters) + 1}", {}, "", "[].Members"))
+    return SheetForm(
+        texts("title"), texts("notes"), visit.text("order").strip(), tuple(parameters), tuple(queries)
+    )
+
+
+@routes.post("/studio/api/drafts/{draft:int}/complete", Permission.EDIT_PUBLICATION)
+def complete(visit: Visit) -> Response:
+    """``{"text": …, "caret": …, "parameters": […]}``: what MDX may go on with at the caret."""
+    draft = draft_of(visit)
+    body = visit.json_body()
+    text, caret, names = body.get("text"), body.get("caret"), body.get("parameters", [])
+    if not isinstance(text, str) or not isinstance(caret, int) or not isinstance(names, list):
+        raise RefusedError(400)
+    known = tuple(name for name in names if isinstance(name, str))[:_MOST_PARTS]
+    files = visit.office.versions.files(draft)
+    found = visit.office.previews.complete(files, text[:100_000], caret, known, visit.language)
+    return visit.json(
+        {
+            "start": found.start,
+            "suggestions": [
+                {"text": item.text, "label": item.label, "kind": item.kind} for item in found.suggestions
+            ],
+        }
+    )
+
+
+@routes.post("/studio/api/drafts/{draft:int}/check", Permission.EDIT_PUBLICATION)
+def check(visit: Visit) -> Response:
+    """``{"path": …, "text": …}``: what would be wrong with this text in place of the file's."""
+    draft = draft_of(visit)
+    body = visit.json_body()
+    path, text = body.get("path"), body.get("text")
+    if not isinstance(path, str) or not isinstance(text, str):
+        raise RefusedError(400)
+    files = visit.office.versions.files(draft)
+    try:
+        whole = Files({**files.texts, path: text}, files.uploads)
+        mistakes = visit.office.previews.check(whole, path)
+    except UserError as error:
+        mistakes = error.mistakes
+    except CelosiaError as error:
+        mistakes = (Mistake("", 0, 0, str(error)),)
+    return visit.json({"mistakes": [as_document(visit, mistake) for mistake in mistakes]})

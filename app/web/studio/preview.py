@@ -1,0 +1,132 @@
+"""A draft's sheet as the public will see it, made by the public site's own code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import ClassVar
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from app.domain.errors import Mistake, UserError
+from app.domain.people import Permission
+from app.office.previews import Preview
+from app.serve.answer import LiveReader, NotPublishedError
+from app.web.assets import load_assets
+from app.web.contents import Contents
+from app.web.contexts import SheetPage
+from app.web.pages import Site, answer_queries
+from app.web.refusals import RefusalError
+from app.web.render import Renderer
+from app.web.studio.drafts import draft_link, draft_of
+from app.web.studio.publication import publication_link
+from app.web.studio.routes import Routes
+from app.web.studio.visit import HTML, Frame, RefusedError, Visit, quoted
+
+routes = Routes()
+
+
+@cache
+def _renderer() -> Renderer:
+    return Renderer(load_assets())
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+@dataclass(frozen=True, eq=False)
+class NoPreviewPage:
+    template: ClassVar[str] = "studio/no_preview.html"
+    frame: Frame
+    mistakes: tuple[Mistake, ...]
+    edit: str
+
+
+@routes.get("/studio/drafts/{draft:int}/preview/{path:path}", Permission.READ_OFFICE)
+def preview(visit: Visit) -> Response:
+    """A sheet of a draft, masked by the live release."""
+    draft = draft_of(visit)
+    files = visit.office.versions.files(draft)
+    path = visit.part("path")
+    if path not in files.texts:
+        raise RefusedError(404)
+    address = f"/studio/drafts/{draft.id}/preview/{quoted(path)}"
+    edit = f"/studio/drafts/{draft.id}/sheet/{quoted(path)}"
+    try:
+        found = visit.office.previews.preview(files, path)
+    except UserError as error:
+        frame = visit.frame(visit.say(_("No preview")), publication_link(visit), draft_link(visit, draft))
+        return visit.page(NoPreviewPage(frame, error.mistakes, edit), 422)
+    try:
+        return _shown(visit, found, address, edit)
+    except (NotPublishedError, RefusalError):
+        raise RefusedError(404) from None
+
+
+def _shown(visit: Visit, found: Preview, address: str, edit: str) -> Response:
+    reader = LiveReader(found, patience=3600.0)
+    contents = Contents(found.told)
+    wished = visit.asked("in")
+    language = wished if wished in found.told.languages else found.told.languages[0]
+    site = Site(contents, language, "")
+    entry = next(contents.root.walk())
+    fields = {
+        name: value
+        for name, value in visit.request.query_params.items()
+        if name not in ("in", "lang", "said")
+    }
+    chosen = {name[2:]: value for name, value in fields.items() if name.startswith("p.")}
+    choices = contents.choices(entry.sheet, chosen)
+    answers = answer_queries(reader, found.held.id, entry, choices)
+    page = site.sheet(entry, choices, answers, fields)
+    body = _renderer()(_detached(page, visit, fields, address)).decode()
+    return Response(_with_banner(visit, body, found, edit).encode(), headers={"content-type": HTML})
+
+
+def _detached(page: SheetPage, visit: Visit, fields: dict[str, str], address: str) -> SheetPage:
+    """The page with its own addresses in place of those that the site doesn't have yet."""
+    languages = tuple(
+        replace(link, address=f"{address}?{urlencode({**fields, 'in': link.code})}")
+        for link in page.frame.languages
+    )
+    frame = replace(
+        page.frame,
+        languages=languages,
+        canonical="",
+        home=address,
+        crumbs=(),
+        release_id="",
+        released="",
+        latest="",
+    )
+    blocks = tuple(replace(block, downloads=()) for block in page.blocks)
+    said = visit.say(_("A preview can't be cited."))
+    return replace(
+        page,
+        frame=frame,
+        blocks=blocks,
+        address=address,
+        kept=(*page.kept, ("in", page.frame.language)),
+        citation=said,
+        dataset=Markup("{}"),
+    )
+
+
+def _with_banner(visit: Visit, body: str, found: Preview, edit: str) -> str:
+    """The page with a line on top that says what it is, and what isn't known yet."""
+    said = visit.say(_("Preview of a draft, masked by the live release."))
+    if found.unknown:
+        said += " " + visit.say(
+            _("{unknown} of {cells} cells are new: they stay hidden until a recomputation decides on them."),
+            unknown=found.unknown,
+            cells=found.unknown + found.known,
+        )
+    else:
+        said += " " + visit.say(_("Every cell is in the live release already."))
+    back = visit.say(_("Back to the editor"))
+    banner = f'<p class="preview-banner" role="note">{said} <a href="{edit}">{back}</a></p>'
+    return body.replace("<header", f"{banner}<header", 1)

@@ -1,0 +1,291 @@
+"""Facts come in: however they are written, what is wrong is told by line, and a cube comes of them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+from lxml import html
+from starlette.types import ASGIApp
+
+from app.bootstrap import check_publication
+from app.domain.errors import UserError
+from app.domain.people import Role, command_line
+from app.office.intake import Writing, detect, normalise
+from app.office.office import Office
+from app.office.survey import Survey, survey
+from tests.studio.visitors import Visitor
+
+TOWNS = [
+    ("Norteña", "N", "Ávila"),
+    ("Norteña", "N", "Béjar"),
+    ("Sureña", "S", "Cádiz"),
+    ("Sureña", "S", "Denia"),
+]
+
+
+def rows(decimal: str = ".") -> list[list[str]]:
+    found = [["firm", "region", "code", "town", "sector", "turnover"]]
+    for n in range(120):
+        region, code, town = TOWNS[n % 4]
+        found.append(
+            [f"F{n:03}", region, code, town, f"sector {n % 3}", f"{n * 37}.{n % 10}5".replace(".", decimal)]
+        )
+    return found
+
+
+def written(separator: str = ",", decimal: str = ".", encoding: str = "utf-8", end: str = "\n") -> bytes:
+    return end.join(separator.join(row) for row in rows(decimal)).encode(encoding)
+
+
+def surveyed(folder: Path, body: bytes, name: str = "firms.csv") -> Survey:
+    place = folder / "upload"
+    place.write_bytes(body)
+    return survey(place, detect(place, name))
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (written(), Writing("csv")),
+        (written(";", ","), Writing("csv", separator=";", decimal=",")),
+        (written(";", ",", "utf-8-sig", "\r\n"), Writing("csv", bom=True, separator=";", decimal=",")),
+        (written("\t", ".", "cp1252"), Writing("csv", "cp1252", separator="\t")),
+        (written("|", ",", "utf-16"), Writing("csv", "utf-16", True, "|", ",")),
+        (gzip.compress(written(";")), Writing("csv", separator=";")),
+    ],
+)
+def test_how_a_file_is_written_is_found_out_and_made_one_way(
+    tmp_path: Path, body: bytes, wanted: Writing
+) -> None:
+    place = tmp_path / "upload"
+    place.write_bytes(body)
+    found = detect(place, "firms.csv.gz" if body[:2] == b"\x1f\x8b" else "firms.csv")
+    assert found == wanted
+    normalise(place, found, tmp_path / "out")
+    assert (tmp_path / "out").read_text("utf-8").splitlines() == [",".join(row) for row in rows()]
+
+
+def test_workbooks_and_parquet_give_the_same_survey(tmp_path: Path) -> None:
+    plain = surveyed(tmp_path, written())
+    book = openpyxl.Workbook()
+    for row in rows():
+        book.active.append([float(v) if re.fullmatch(r"\d+\.\d+", v) else v for v in row])  # type: ignore[union-attr]
+    body = io.BytesIO()
+    book.save(body)
+    from_book = surveyed(tmp_path, body.getvalue(), "firms.xlsx")
+    columns = dict(zip(rows()[0], zip(*rows()[1:], strict=True), strict=True))
+    table = pa.table({**columns, "turnover": [float(v) for v in columns["turnover"]]})
+    pq.write_table(table, tmp_path / "f.parquet")
+    from_parquet = surveyed(tmp_path, (tmp_path / "f.parquet").read_bytes(), "firms.parquet")
+    for other in (from_book, from_parquet):
+        assert other.proposals == plain.proposals
+        assert other.rows == plain.rows == 120
+
+
+def test_roles_and_hierarchies_are_proposed(tmp_path: Path) -> None:
+    found = {item.column: item for item in surveyed(tmp_path, written()).proposals}
+    assert found["firm"].role == "respondent"
+    assert (found["town"].role, found["town"].above) == ("level", "region")
+    assert (found["region"].role, found["region"].above) == ("level", "")
+    assert (found["code"].role, found["code"].labels) == ("label", "region")
+    assert (found["sector"].role, found["sector"].above) == ("level", "")
+    assert found["turnover"].role == "measure"
+
+
+def test_what_is_wrong_is_told_by_line(tmp_path: Path) -> None:
+    lines = written().decode().splitlines()
+    lines[10] = lines[10].replace("338.", "n/a ").replace("333.", "n/a ")
+    lines[20] += ",one too many"
+    lines[30] = lines[30].replace("Norteña", "Sureña")
+    lines[40] = ",".join([*lines[40].split(",")[:5], ""])
+    found = surveyed(tmp_path, "\n".join(lines).encode())
+    told = {(problem.line, problem.column, problem.fatal) for problem in found.problems}
+    assert (11, "turnover", False) in told
+    assert (21, "", True) in told
+    assert (41, "turnover", False) in told
+    place = tmp_path / "upload"
+    with pytest.raises(UserError, match="Line 21"):
+        normalise(place, detect(place, "f.csv"), tmp_path / "out")
+
+
+def test_a_slip_of_the_pen_is_pointed_at(tmp_path: Path) -> None:
+    many = [["town", "region"]] + [[f"T{n % 40}", f"R{n % 40 % 4}"] for n in range(800)]
+    many[100][1] = "R3" if many[100][1] != "R3" else "R2"
+    found = surveyed(tmp_path, "\n".join(",".join(row) for row in many).encode())
+    assert [(item.line, item.column) for item in found.problems] == [(101, "town")]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("f.csv", b""),
+        ("f.csv", b"\n\n\n"),
+        ("f.csv", b"a,,b\n1,2,3\n"),
+        ("f.csv", b"a,a\n1,2\n"),
+        ("f.csv", b"\0\0\0\0"),
+        ("f.csv", b"a" * 200_000),
+        ("f.csv.gz", b"\x1f\x8bnonsense"),
+        ("f.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-6]),
+        ("f.xlsx", b"PK\x03\x04nonsense"),
+        ("f.parquet", b"PAR1nonsense"),
+        ("f.exe", b"MZ"),
+        ("f.xlsx", b"<html>"),
+        ("f.csv", ",".join(f"c{n}" for n in range(300)).encode()),
+    ],
+)
+def test_what_is_no_data_is_refused_in_words(tmp_path: Path, name: str, body: bytes) -> None:
+    refused = False
+    try:
+        found = surveyed(tmp_path, body, name)
+    except UserError:
+        refused = True
+    assert refused or any(problem.fatal for problem in found.problems)
+
+
+def test_a_workbook_reaches_for_nothing(tmp_path: Path) -> None:
+    """Entities of XML aren't looked up, and none unfolds without end."""
+    secret = tmp_path / "secret"
+    secret.write_text("SECRET")
+    book = openpyxl.Workbook()
+    book.active["A1"] = "name"  # type: ignore[index]
+    book.active["A2"] = "value"  # type: ignore[index]
+    whole = io.BytesIO()
+    book.save(whole)
+    bomb = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+    for entities in (f'<!ENTITY l11 SYSTEM "{secret.as_uri()}">', f'<!ENTITY l0 "lol">{bomb}'):
+        body = io.BytesIO()
+        with zipfile.ZipFile(whole) as old, zipfile.ZipFile(body, "w") as new:
+            for entry in old.infolist():
+                content = old.read(entry)
+                if entry.filename.endswith("sheet1.xml"):
+                    cell = '<c r="A2" t="inlineStr"><is><t>&l11;</t></is></c>'
+                    text = re.sub('<c r="A2".*?</c>', cell, content.decode())
+                    assert "&l11;" in text, text
+                    head, _, rest = text.rpartition("<worksheet")
+                    content = f"{head}<!DOCTYPE w [{entities}]><worksheet{rest}".encode()
+                new.writestr(entry.filename, content)
+        try:
+            found = surveyed(tmp_path, body.getvalue(), "f.xlsx")
+        except UserError:
+            continue
+        said = str(found)
+        assert "SECRET" not in said
+        assert "lollollol" not in said
+
+
+def begin(studio: ASGIApp) -> tuple[Visitor, str]:
+    ana = Visitor(studio).sign_in(Role.ANALYST)
+    draft = ana.post("/studio/drafts").headers["location"]
+    ana.get(draft)
+    ana.post(f"{draft}/start", {"title": "Firms", "publisher": "Office", "languages": "es, en"})
+    return ana, draft
+
+
+def form_of(page: str) -> dict[str, str]:
+    form = html.fromstring(page).xpath("//form[.//table]")[0]
+    return {name: (value or "").removeprefix("\n") for name, value in form.form_values()}
+
+
+@pytest.mark.parametrize(
+    "name", ["firms.csv", "../../firms.csv", "<img src=x>.csv", "..\\..\\f.csv", "é ñ.csv", ".csv"]
+)
+def test_an_upload_becomes_a_cube_that_the_pipeline_can_use(
+    studio: ASGIApp, office: Office, tmp_path: Path, name: str
+) -> None:
+    ana, draft = begin(studio)
+    sent = ana.post(f"{draft}/data", files={"facts": (name, written(";", ",", "cp1252"), "text/csv")})
+    assert sent.status_code == 303, sent.text
+    wizard = ana.get(sent.headers["location"])
+    assert wizard.status_code == 200
+    assert "<img src=x>" not in wizard.text
+    fields = form_of(wizard.text)
+    assert fields["decimal"] == ","
+    assert fields["separator"] == "semicolon"
+    made = ana.post(
+        sent.headers["location"].split("?")[0],
+        fields | {"cube": "Firms", "count": "Empresas", "all": "Total"},
+    )
+    assert made.status_code == 303, made.text
+    number = int(draft.rsplit("/", 1)[1])
+    version = office.versions.version(number)
+    files = office.versions.files(version)
+    assert all(re.fullmatch(r"data/[A-Za-z0-9_.-]+\.csv", path) for path in files.uploads)
+    sheet = (
+        "title.es = 'x'\n[[query]]\nmdx = 'SELECT [Measures].Members ON COLUMNS, "
+        "[town].Members ON ROWS FROM [Firms]'\n"
+    )
+    office.drafting.put_texts(command_line("t"), version, {"sheets/x.toml": sheet})
+    folder = office.versions.materialise(office.versions.version(number), tmp_path / "out")
+    publication = check_publication(folder)
+    (cube,) = publication.cubes
+    assert cube.facts.respondent == "firm"
+    assert [[level.name for level in h.levels] for d in cube.dimensions for h in d.hierarchies] == [
+        ["region", "town"], ["sector"],
+    ]  # fmt: skip
+    assert {m.measure: [r.name for r in m.rules] for m in publication.confidentiality.measures} == {
+        "Empresas": ["threshold"], "turnover": ["p-percent"],
+    }  # fmt: skip
+    assert [entry.action for entry in office.journal.latest(4)][:3] == [
+        "draft.edit",
+        "draft.edit",
+        "facts.upload",
+    ]
+
+
+def test_a_column_that_is_no_number_is_no_measure_and_the_form_stays(studio: ASGIApp) -> None:
+    ana, draft = begin(studio)
+    body = written().replace(b"111.35", b"unknown")
+    address = ana.post(f"{draft}/data", files={"facts": ("f.csv", body, "text/csv")}).headers["location"]
+    fields = form_of(ana.get(address).text) | {"cube": "Mine"}
+    refused = ana.post(address.split("?")[0], fields)
+    assert refused.status_code == 422
+    assert "holds what is no number, first in line 5" in refused.text
+    assert form_of(refused.text)["cube"] == "Mine"
+    for change in (
+        {"c3.other": "town"},
+        {"c1.other": "town"},
+        {"threshold": "0"},
+        {"cube": "a/b"},
+        {"threshold": "x"},
+    ):
+        assert ana.post(address.split("?")[0], fields | {"c5.role": "nothing"} | change).status_code == 422
+    for change in ({"c0.role": "<b>"}, {"c0.other": "nowhere"}):
+        assert ana.post(address.split("?")[0], fields | change).status_code == 400
+
+
+def test_a_database_is_read_when_an_admin_named_it(studio: ASGIApp, office: Office, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'facts.db'}"
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("create table f (firm text, region text, town text, turnover real)"))
+        for firm, region, _code, town, _sector, turnover in rows()[1:]:
+            connection.execute(
+                sa.text("insert into f values (:a, :b, :c, :d)"),
+                {"a": firm, "b": region, "c": town, "d": float(turnover)},
+            )
+    ana, draft = begin(studio)
+    ask = {"source": "0", "sql": "select * from f"}
+    assert ana.post(f"{draft}/source", ask).status_code == 400, "nobody named it"
+    with pytest.raises(UserError, match="password"):
+        office.settings.set_sources(command_line("t"), ("postgresql://a:secret@h/d",))
+    office.settings.set_sources(command_line("t"), (url,))
+    looked = ana.post(f"{draft}/source", ask)
+    assert looked.status_code == 200, looked.text
+    made = ana.post(f"{draft}/source", form_of(looked.text) | {"cube": "Firms"})
+    assert made.status_code == 303, made.text
+    texts = office.versions.files(office.versions.version(int(draft.rsplit("/", 1)[1]))).texts
+    assert f'url = "{url}"' in texts["cubes/firms.toml"]
+    for sql in ("drop table f", "nonsense", "", "select 1; drop table f"):
+        assert ana.post(f"{draft}/source", ask | {"sql": sql}).status_code in (422, 503)
+    ana.post(f"{draft}/source", ask | {"sql": "delete from f returning firm"})
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text("select count(*) from f")) == 120
