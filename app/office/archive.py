@@ -89,7 +89,7 @@ def unpacked(source: IO[bytes], size: int, largest: int = LARGEST) -> Iterator[U
                         texts[path] = _text(place, path)
                     else:
                         facts[path] = place
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError):
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
             raise UserError("This isn't a ZIP file, or it is damaged.") from None
         yield Unpacked(texts, facts)
 
