@@ -81,7 +81,7 @@ def _shown(visit: Visit, found: Preview, address: str, edit: str) -> Response:
     }
     chosen = {name[2:]: value for name, value in fields.items() if name.startswith("p.")}
     choices = contents.choices(entry.sheet, chosen)
-    answers = answer_queries(reader, found.held.id, entry, choices)
+    answers = answer_queries(reader, contents, entry, choices, fields)
     page = site.sheet(entry, choices, answers, fields)
     body = _renderer()(_detached(page, visit, fields, address)).decode()
     return Response(_with_banner(visit, body, found, edit).encode(), headers={"content-type": HTML})
