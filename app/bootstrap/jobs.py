@@ -24,6 +24,7 @@ from app.office.process import Errand, launcher
 from app.office.versions import Versions
 from app.office.work import Ending, Report, perform
 from app.office.worker import Pace, Worker
+from app.watch.traces import install_traces, span
 
 #: What a worker starts for each job.
 COMMAND = (sys.executable, "-m", "app.cli.perform")
@@ -42,7 +43,7 @@ class Queue:
     def worker(self, capacity: int = 1, pace: Pace | None = None) -> Worker:
         """A worker of its own; it works once its ``run`` is called."""
         launch = launcher(self.url, self.folder, COMMAND)
-        has_folder = self.folder is not None
+        has_folder = self.folder is not None and (self.folder / "publication.toml").is_file()
         return Worker(self.table, launch, WorkFolders(), capacity, pace, has_folder=has_folder)
 
 
@@ -64,7 +65,7 @@ def open_queue(folder: Path | None) -> Iterator[Queue]:
         The storage can't be reached or written.
     """
     if folder is not None:
-        with publication_store(folder) as store:
+        with publication_store(folder, new=(folder / ".celosia").is_dir()) as store:
             yield make_queue(store, store_url(folder), folder)
         return
     url = os.environ.get(DATABASE_VARIABLE)
@@ -79,6 +80,7 @@ def open_queue(folder: Path | None) -> Iterator[Queue]:
 
 def perform_errand(errand: Errand) -> Report:
     """Do a job in this process, which a worker started for it."""
+    install_traces("celosia-job")
     store = open_store(errand.url)
     try:
         table = JobTable(store.database)
@@ -98,6 +100,7 @@ def perform_errand(errand: Errand) -> Report:
                 raise UserError(f"Job {job.id} is on the files of a folder, which this worker doesn't have.")
             return publication
 
-        return perform(Lease(job, errand.token), table, store, materialise, open_cube, folder)
+        with span("job", job=job.id, attempt=job.attempt):
+            return perform(Lease(job, errand.token), table, store, materialise, open_cube, folder)
     finally:
         store.close()

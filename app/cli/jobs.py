@@ -10,6 +10,7 @@ import typer
 
 from app.bootstrap.jobs import open_queue
 from app.cli.failure import failures_in_words
+from app.cli.operations import watched
 
 _RUNNING = "Run for many"
 
@@ -27,7 +28,7 @@ def worker(
 
     When it is stopped, what it had in hand goes back to the queue, to go on at the step it had reached.
     """
-    with failures_in_words(), open_queue(folder) as queue:
+    with failures_in_words(), open_queue(folder) as queue, watched(queue.store):
         working = queue.worker(jobs)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: working.stop())

@@ -14,7 +14,7 @@ import httpx
 import typer
 
 from app import bootstrap
-from app.cli import answers, jobs, office, releases, serving, tell
+from app.cli import answers, jobs, office, operations, releases, serving, tell
 from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
@@ -34,6 +34,7 @@ app = typer.Typer(
 
 office.register(app)
 jobs.register(app)
+operations.register(app)
 
 
 def _print_version(asked: bool) -> None:
@@ -136,10 +137,14 @@ def serve(
     studio: Annotated[
         bool, typer.Option("--studio", help="Serve the office's side too, below /studio.")
     ] = False,
+    jobs: Annotated[
+        int,
+        typer.Option(min=0, max=64, help="With --studio: jobs to work on at once; 0 leaves them to workers."),
+    ] = 1,
 ) -> None:
     """Serve the live release as a public site."""
     with failures_in_words():
-        _serve(folder, host, serving.reserve(host, port), studio)
+        _serve(folder, host, serving.reserve(host, port), studio, jobs)
 
 
 @app.command(rich_help_panel=_STEPS)
@@ -280,8 +285,11 @@ def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) 
         return red_team(client, promises, progress)
 
 
-def _serve(folder: Path, host: str, listener: socket.socket, studio: bool = False) -> None:
-    serving.serve(folder, listener, lambda: tell.address(host, listener.getsockname()[1]), studio, host)
+def _serve(folder: Path, host: str, listener: socket.socket, studio: bool = False, jobs: int = 0) -> None:
+    def ready() -> None:
+        tell.address(host, listener.getsockname()[1])
+
+    serving.serve(folder, listener, ready, studio, host, jobs)
 
 
 def run_command() -> None:

@@ -7,16 +7,21 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from app.bootstrap import publication_store, query_asker
+from app.bootstrap import publication_store, query_asker, store_url
+from app.bootstrap.jobs import Queue, make_queue
 from app.bootstrap.office import make_office
+from app.bootstrap.operations import readiness
+from app.cli.operations import watched
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
+from app.web.operate import Operations
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import beside, create_studio
 
@@ -24,6 +29,8 @@ from app.web.studio.shell import beside, create_studio
 ADDRESS_VARIABLE = "CELOSIA_PUBLIC_URL"
 #: Seconds that a server may take to end.
 PATIENCE = 20.0
+#: Connections at once; whoever comes then is told to come again.
+CONNECTIONS = 1000
 
 
 def reserve(host: str, port: int) -> socket.socket:
@@ -56,7 +63,12 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    folder: Path, listener: socket.socket, ready: Callable[[], None], studio: bool = False, host: str = ""
+    folder: Path,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    studio: bool = False,
+    host: str = "",
+    jobs: int = 1,
 ) -> None:
     """Serve a publication's live release until interrupted; ``ready`` is called before the first request.
 
@@ -66,16 +78,33 @@ def serve(
         Whether the office's side is served too, below ``/studio``.
     host : str
         Name that the listener is bound to; the studio answers under it where no public address is given.
+    jobs : int
+        How many of the studio's jobs this process works on at once; 0 leaves them to workers.
     """
     public_url = os.environ.get(ADDRESS_VARIABLE)
-    with publication_store(folder, new=studio) as store:
+    with publication_store(folder, new=studio) as store, watched(store) as metrics, ExitStack() as stack:
         site = create_app(store, public_url=public_url, asker=query_asker())
         if studio:
             office = make_office(folder, store)
             hosts = ("localhost", "127.0.0.1", "::1", host)
             site = beside(site, create_studio(office, PARTS, public_url, hosts))
+            if jobs:
+                stack.enter_context(working(make_queue(store, store_url(folder), folder), jobs))
         ready()
-        _server(site).run(sockets=[listener])
+        _server(Operations(site, partial(readiness, store), metrics)).run(sockets=[listener])
+
+
+@contextmanager
+def working(queue: Queue, capacity: int) -> Iterator[None]:
+    """Work on the queue in a thread as long as the context lasts; jobs in hand go back to it at the end."""
+    worker = queue.worker(capacity)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join()
 
 
 @contextmanager
@@ -103,5 +132,13 @@ def running(app: ASGIApp) -> Iterator[str]:
 
 
 def _server(app: ASGIApp) -> uvicorn.Server:
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=int(PATIENCE / 2),
+    )
     return uvicorn.Server(config)

@@ -19,6 +19,7 @@ from alembic.util.exc import CommandError
 from app.domain.errors import InternalError, OperatorError, UserError
 
 BUSY_SECONDS = 30
+CONNECT_SECONDS = 10
 MIGRATIONS = Path(__file__).with_name("migrations")
 MIGRATION_KEY = 0x43454C4F4D4947
 
@@ -42,7 +43,12 @@ def connect(url: str) -> sa.Engine:
     kind = parsed.get_backend_name()
     if kind == "postgresql":
         try:
-            return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+            return sa.create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                # A machine that is gone is noticed, not waited for.
+                connect_args={"connect_timeout": CONNECT_SECONDS, "keepalives_idle": 30},
+            )
         except ModuleNotFoundError:
             raise OperatorError(
                 "The driver of PostgreSQL isn't installed. It comes with the extra: celosia[postgres]."

@@ -39,6 +39,7 @@ from app.pipeline.earlier import Past
 from app.pipeline.memory import REMEMBERED, read_past, shown_cells
 from app.pipeline.release import make_release
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
+from app.watch.traces import span
 from solver import AuditReport, Exposure, Insider, Instance, Solution
 from solver.formats.jj import write_jj
 
@@ -385,7 +386,8 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
     """Do a step and keep its result; returns the result's digest."""
     context.progress(StepProgress(step.name, 0, 0, "begins"))
     started = time.perf_counter()
-    value, summary = step.work(context)
+    with span(f"step {step.name}"):
+        value, summary = step.work(context)
     body = RESULTS.encode(value.release.id if isinstance(value, Made) else value)
     result = StepResult(
         step.name, input_digest, digest_of(body), body, summary, time.perf_counter() - started

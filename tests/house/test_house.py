@@ -171,7 +171,7 @@ def test_every_import_is_a_declared_dependency() -> None:
     declared = {re.split(r"[\[>=<; ]", item)[0].replace("-", "_") for item in project["dependencies"]}
     optional = {
         re.split(r"[\[>=<; ]", item)[0].replace("-", "_")
-        for name in ("postgres", "atoti", "spark")
+        for name in ("postgres", "atoti", "spark", "telemetry")
         for item in project["optional-dependencies"][name]
     }
     known = {"markdown_it_py": "markdown_it", "argon2_cffi": "argon2"}
@@ -209,7 +209,7 @@ def test_constraints_pin_every_dependency() -> None:
         assert match, f"constraints.txt: {line!r} pins nothing"
         pinned[match.group(1).lower().replace("_", "-")] = match.group(2)
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["postgres"], *extras["dev"]]
+    wanted = [*project["dependencies"], *extras["postgres"], *extras["telemetry"], *extras["dev"]]
     names = {re.split(r"[\[>=<; ]", item)[0].lower().replace("_", "-") for item in wanted} - {"celosia"}
     assert names <= pinned.keys()
 
