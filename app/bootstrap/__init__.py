@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from app.cube.duckdb import open_cube
+from app.bootstrap.engines import open_cube
 from app.cube.explain import Explanation
 from app.db.store import Store, open_store
 from app.domain.errors import Mistake, OperatorError, UserError

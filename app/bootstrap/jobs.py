@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.bootstrap import DATABASE_VARIABLE, publication_store, store_url
-from app.cube.duckdb import open_cube
+from app.bootstrap.engines import open_cube
 from app.db.jobs import JobTable
 from app.db.journal import JournalStore
 from app.db.store import Store, open_store

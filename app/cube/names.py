@@ -195,6 +195,9 @@ class Names:
         tree = column.hierarchy
         if not parts:
             return HierarchyValue(column.number)
+        exact = column.by_unique_name.get(to_text(name).lower(), ())
+        if len(exact) == 1:
+            return TupleValue((column.number,), (exact[0],))
         levels: Iterable[int] = range(len(tree.levels))
         rest = parts
         level = self._level(column, parts[0])

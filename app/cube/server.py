@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.answer import Answered, Answerer
-from app.cube.closure import closure, relations_of
+from app.cube.answer import Answerer
+from app.cube.cellsets import cellset_of
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Evaluator
 from app.cube.explain import Explanation
@@ -80,13 +80,13 @@ class Server:
         return self._answerer.members(set_text)
 
     def execute(self, query: Query) -> CellSet:
-        return self._cellset(self._answerer.answer(query))
+        return cellset_of(self._cube, self._answerer.answer(query))
 
     def arrange(self, query: Query, shown: Shown) -> CellSet:
-        return self._cellset(self._answerer.answer(query, shown=shown))
+        return cellset_of(self._cube, self._answerer.answer(query, shown=shown))
 
     def explore(self, query: Query) -> CellSet:
-        return self._cellset(self._answerer.answer(query, raw=True))
+        return cellset_of(self._cube, self._answerer.answer(query, raw=True))
 
     def values(self, coords: IntArray) -> FloatArray:
         return self.cuboids.values(coords)
@@ -95,27 +95,7 @@ class Server:
         """See `app.cube.answer.Answerer.explain`."""
         return self._answerer.explain(query)
 
-    def _cellset(self, answer: Answered) -> CellSet:
-        solved, cells = answer.solved, answer.cells
-        rows = closure(solved, np.concatenate([cells, answer.read]))
-        linear, nonlinear = relations_of(solved, rows)
-        return CellSet(
-            self._cube,
-            answer.axes,
-            answer.slicer,
-            answer.calculated,
-            solved.coords[rows].astype(np.int32),
-            len(cells),
-            solved.values[rows],
-            linear,
-            nonlinear,
-            {n: solved.texts[row] for n, row in enumerate(cells.tolist()) if row in solved.texts}
-            if solved.texts
-            else {},
-            len(answer.read),
-        )
-
-    # app.cube.cells.CellSource
+    # app.cube.source.CellSource
 
     def holds(self, coords: IntArray, ev: Evaluator) -> NDArray[np.bool_]:
         return np.zeros(len(coords), dtype=np.bool_)

@@ -187,7 +187,51 @@ class FactsDefinition:
 
 
 @dataclass(frozen=True)
+class RemoteDefinition:
+    """A cube on another OLAP server.
+
+    Attributes
+    ----------
+    engine : str
+        ``xmla`` or ``atoti``.
+    url : str
+        Without user and password.
+    catalog, cube : str
+        Names on the server; ``catalog`` may be empty.
+    user_variable, password_variable : str
+        Environment variables that hold them; empty: the server asks for none.
+    timeout : float
+        Seconds that one answer may take.
+    hierarchies : tuple of str
+        Unique names of those that are used; empty: all.
+    count : str
+        Measure that says how many contributors a cell has; empty: the server can't say.
+    top : mapping of measure to tuple of str
+        Measures that say its largest contributions, the largest first.
+    """
+
+    engine: str
+    url: str
+    catalog: str
+    cube: str
+    user_variable: str = ""
+    password_variable: str = ""
+    timeout: float = 300.0
+    hierarchies: tuple[str, ...] = ()
+    count: str = ""
+    top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def profile_measures(self) -> tuple[str, ...]:
+        """Measures that tell of contributors."""
+        names = [self.count, *(name for names in self.top.values() for name in names)]
+        return tuple(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True)
 class CubeDefinition:
+    """A cube: of ``facts``, or ``remote`` on another server, which then has its dimensions too."""
+
     name: str
     captions: Texts
     facts: FactsDefinition
@@ -196,6 +240,7 @@ class CubeDefinition:
     calculated: tuple[CalculatedDefinition, ...]
     at: Position
     named_sets: tuple[NamedSetDefinition, ...] = ()
+    remote: RemoteDefinition | None = None
 
 
 @dataclass(frozen=True)

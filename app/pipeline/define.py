@@ -21,6 +21,7 @@ from app.domain.publication import (
 )
 from app.domain.shapes import Shapes
 from app.pipeline.define_cube import read_cube
+from app.pipeline.define_remote import check_remotes
 from app.pipeline.define_rules import read_confidentiality
 from app.pipeline.define_sheet import read_folder_title, read_sheet
 from app.pipeline.shapes import read_shapes
@@ -76,6 +77,7 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
     policy = _policy(root)
     theme = _theme(root, folder)
     shapes = _shapes(folder, tree, mistakes)
+    check_remotes(cubes, confidentiality, mistakes)
     root.done("languages")
     publication = Publication(
         folder=str(folder),
@@ -185,6 +187,8 @@ def _cubes(folder: Path, languages: tuple[str, ...], mistakes: Mistakes) -> dict
 
 def _source(cube: CubeDefinition) -> tuple[str, str | None, str | None]:
     facts = cube.facts
+    if cube.remote is not None:
+        return cube.remote.url, cube.remote.catalog, cube.remote.cube
     return os.path.realpath(facts.file) if facts.file is not None else "", facts.url, facts.sql
 
 

@@ -19,11 +19,14 @@ from app.domain.publication import (
     MeasureDefinition,
     NamedSetDefinition,
     Position,
+    RemoteDefinition,
 )
 from app.mdx import parse_expression
+from app.pipeline.define_remote import FACTS, REMOTE, read_remote
 from app.pipeline.sources import columns_of
 from app.pipeline.toml import Reader, nearest
 
+_NO_FACTS = FactsDefinition(None, None, None, None, None, None, None)
 AGGREGATORS = ("sum", "count", "distinct-count", "min", "max", "avg", "median")
 
 
@@ -46,11 +49,17 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     if name is not None and "/" in name:
         reader.wrong("A cube's name becomes an address and can't hold a slash.", "Rename it.", "name")
     captions = reader.texts("caption", languages)
-    facts, columns = _facts(reader, folder)
-    dimensions = tuple(_dimensions(reader, folder, languages, columns))
-    measures = tuple(_measures(reader, languages, columns))
-    if not dimensions and "dimension" in reader.values:
-        reader.wrong("The cube has no dimension.", "Add one as [[dimension]].")
+    engine = reader.choice("engine", (FACTS, *REMOTE), FACTS)
+    remote: RemoteDefinition | None = None
+    facts, columns, dimensions = _NO_FACTS, Columns("", None), tuple[DimensionDefinition, ...]()
+    if engine == FACTS:
+        facts, columns = _facts(reader, folder)
+        dimensions = tuple(_dimensions(reader, folder, languages, columns))
+        if not dimensions and "dimension" in reader.values:
+            reader.wrong("The cube has no dimension.", "Add one as [[dimension]].")
+    else:
+        remote = read_remote(reader, engine, name or "")
+    measures = tuple(_measures(reader, languages, None if remote else columns))
     calculated = tuple(_calculated(reader, languages))
     named_sets = tuple(_named_sets(reader))
     reader.done()
@@ -65,14 +74,14 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
         calculated,
         reader.at("name"),
         named_sets,
+        remote,
     )
 
 
 def _facts(reader: Reader, folder: Path) -> tuple[FactsDefinition, Columns]:
-    nothing = FactsDefinition(None, None, None, None, None, None, None)
     table = reader.table("facts", required=True)
     if table is None:
-        return nothing, Columns("", None)
+        return _NO_FACTS, Columns("", None)
     file, url = table.text("file"), table.text("url")
     sql, name = table.text("sql"), table.text("table")
     columns = Columns("", None)
@@ -204,7 +213,10 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
         yield LevelDefinition(name, captions, key, label, order, properties, unique, parent, null_parent)
 
 
-def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Iterator[MeasureDefinition]:
+def _measures(
+    reader: Reader, languages: tuple[str, ...], facts: Columns | None
+) -> Iterator[MeasureDefinition]:
+    """Measures of columns of the facts, or (None) of another server, which knows them by name."""
     seen: set[str] = set()
     same: dict[tuple[str | None, str | None], str] = {}
     for table in reader.tables("measure", required=True):
@@ -220,16 +232,17 @@ def _measures(reader: Reader, languages: tuple[str, ...], facts: Columns) -> Ite
                 "Write it as a [[calculated]] member: the sum divided by the count.",
                 "aggregator",
             )
-        column = table.text("column")
-        if column is None and aggregator != "count":
+        column = table.text("column") if facts is not None else None
+        if facts is not None and column is None and aggregator != "count":
             table.wrong(f"Measure {name} needs a column.", "Give column.")
         twin = same.setdefault((aggregator, None if aggregator == "count" else column), name)
-        if twin != name:
+        if facts is not None and twin != name:
             table.wrong(
                 f"Measure {name} has the numbers of measure {twin}, but would be protected apart from it.",
                 "Write it as a [[calculated]] member with a format of its own.",
             )
-        facts.check(table, "column", column)
+        if facts is not None:
+            facts.check(table, "column", column)
         unit = table.texts("unit", languages)
         decimals = _decimals(table)
         shown = "#,##0" if not decimals else "#,##0." + "0" * decimals

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.cube.duckdb import open_cube
 from app.cube.explain import Case, Explanation
+from app.cube.remote import RemoteServer
 from app.cube.server import Server
 from app.mdx import parse
+from tests.cube.engines import ENGINES, opened
 from tests.cube.office import office
 
 CALCULATED = (
@@ -18,14 +19,17 @@ CALCULATED = (
 )
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    opened = open_cube(office(tmp_path_factory.mktemp("office"), CALCULATED))
-    yield opened
-    opened.close()
+@pytest.fixture(scope="module", params=ENGINES)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server | RemoteServer]:
+    with opened(request.param, office(tmp_path_factory.mktemp("office"), CALCULATED)) as found:
+        yield found
 
 
-def explained(server: Server, formula: str, more: str = "", axes: str = "{[X]} ON 0") -> Explanation:
+def explained(
+    server: Server | RemoteServer, formula: str, more: str = "", axes: str = "{[X]} ON 0"
+) -> Explanation:
     query = parse(f"WITH {more} MEMBER [Measures].[X] AS {formula} SELECT {axes} FROM Tax")
     (found,) = (item for item in server.explain(query) if item.member == "[Measures].[X]")
     return found
@@ -47,19 +51,19 @@ def explained(server: Server, formula: str, more: str = "", axes: str = "{[X]} O
         ("([Income], [Place].[Big])", "([Measures].[Income], [Place].[Big])"),
     ],
 )
-def test_linear_formulas_are_equations(server: Server, formula: str, equation: str) -> None:
+def test_linear_formulas_are_equations(server: Server | RemoteServer, formula: str, equation: str) -> None:
     (case,) = explained(server, formula).cases
     assert (case.kind, case.formula, case.inequality) == ("linear", equation, "")
 
 
-def test_nested_members_are_resolved(server: Server) -> None:
+def test_nested_members_are_resolved(server: Server | RemoteServer) -> None:
     more = "MEMBER [Measures].[Net] AS [Income] - [Tax]"
     (case,) = explained(server, "2 * [Net] + [Tax]", more).cases
     assert case.formula == "2 · [Measures].[Net] + [Measures].[Tax]"
     assert case.resolved == "2 · [Measures].[Income] - [Measures].[Tax]"
 
 
-def test_what_hangs_on_the_current_member_has_its_cases(server: Server) -> None:
+def test_what_hangs_on_the_current_member_has_its_cases(server: Server | RemoteServer) -> None:
     axes = "{[X]} ON 0, {[Time].[2022].[02] : [Time].[2023].[02]} ON 1"
     found = explained(server, "[Income] - ([Income], [Time].PrevMember)", axes=axes)
     assert [(case.when, case.cells) for case in found.cases] == [
@@ -99,7 +103,7 @@ RATIO = "(r - 0.05) · [Measures].[Income] ≤ 100 · [Measures].[Tax] ≤ (r + 
     ],
 )
 def test_ratios_are_the_inequality_of_their_rounding(
-    server: Server, formula: str, form: str, kind: str, inequality: str
+    server: Server | RemoteServer, formula: str, form: str, kind: str, inequality: str
 ) -> None:
     (case,) = explained(server, f"{formula}, FORMAT_STRING = '{form}'").cases
     assert case.kind == kind
@@ -107,7 +111,7 @@ def test_ratios_are_the_inequality_of_their_rounding(
     assert any("[Measures].[Tax]" in operand for operand in case.operands)
 
 
-def test_members_of_hierarchies_and_of_the_cube(server: Server) -> None:
+def test_members_of_hierarchies_and_of_the_cube(server: Server | RemoteServer) -> None:
     found = server.explain(
         parse(
             "WITH MEMBER [Place].[Rest] AS [Place].[All] - [Place].[Big] "
@@ -121,7 +125,7 @@ def test_members_of_hierarchies_and_of_the_cube(server: Server) -> None:
     assert group.formula == "[Place].[Town].&[28001] + [Place].[Town].&[08001]"
 
 
-def test_refusals_say_where_and_why(server: Server) -> None:
+def test_refusals_say_where_and_why(server: Server | RemoteServer) -> None:
     text = (
         "WITH MEMBER [Measures].[Bad] AS [Bad] + 1 MEMBER [Measures].[Good] AS [Tax] * 2 "
         "MEMBER [Measures].[Odd] AS [Place].Members "

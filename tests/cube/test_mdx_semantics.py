@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from app.cube.duckdb import open_cube
 from app.cube.port import CubeServer
 from app.domain.cell_key import cell_keys, in_space
 from app.domain.cellset import CellSet
 from app.domain.errors import UserError
 from app.domain.lattice import Space
 from app.mdx import parse
+from tests.cube.engines import ENGINES, opened
 from tests.cube.office import office
 
 CALCULATED = (
@@ -23,11 +23,17 @@ CALCULATED = (
 )
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
+    with opened(request.param, office(tmp_path_factory.mktemp("office"), CALCULATED)) as found:
+        yield found
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
-    opened = open_cube(office(tmp_path_factory.mktemp("office"), CALCULATED))
-    yield opened
-    opened.close()
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
+    """An engine that has the facts themselves, with captions in every language, and contributors."""
+    with opened("duckdb", office(tmp_path_factory.mktemp("office"), CALCULATED)) as found:
+        yield found
 
 
 def names(server: CubeServer, text: str) -> list[str]:
@@ -450,7 +456,8 @@ def test_emptiness_never_hangs_on_a_value(server: CubeServer, formula: str, rows
     assert len(shown.pop()) >= 2
 
 
-def test_what_members_show(server: CubeServer) -> None:
+def test_what_members_show(facts: CubeServer) -> None:
+    server = facts
     (madrid,) = server.members("[Place].[Madrid]")
     assert madrid.unique_name == "[Place].[Province].&[28]"
     assert (madrid.captions, madrid.level, madrid.depth) == (
@@ -487,7 +494,8 @@ def test_recursive_formula_over_time_ends(server: CubeServer) -> None:
     assert span.stop - span.start == 4
 
 
-def test_profile_counts_households(server: CubeServer) -> None:
+def test_profile_counts_households(facts: CubeServer) -> None:
+    server = facts
     answer = server.execute(
         parse("SELECT {[Measures].[Income]} ON 0, [Place].[Town].Members ON 1 FROM Tax WHERE [Time].[2022]")
     )

@@ -52,6 +52,10 @@ class Client:
             follow_redirects=False,
         )
 
+    def set_property(self, name: str, value: str) -> None:
+        """Send a property with each request from now on."""
+        self._properties[name] = value
+
     def begin(self) -> None:
         """Open a session; servers without sessions are used without one."""
         header = f'<BeginSession xmlns="{XMLA}" SOAP-ENV:mustUnderstand="1"/>'

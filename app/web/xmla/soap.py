@@ -86,7 +86,7 @@ def read_request(body: bytes) -> Request:
     if asked is None or _local(asked) not in ("Discover", "Execute"):
         raise client_fault("The SOAP body asks neither Discover nor Execute.")
     heads = {_local(item): item for item in header} if header is not None else {}
-    session = heads.get("Session")
+    session = heads.get("Session", heads.get("EndSession"))
     parts: dict[str, object] = {
         "properties": _properties(asked),
         "begins_session": "BeginSession" in heads,

@@ -1,0 +1,24 @@
+"""Which engine opens a cube."""
+
+from __future__ import annotations
+
+from app.cube import duckdb
+from app.cube.remote import RemoteServer
+from app.cube.server import Server
+from app.cube.xmla import server as xmla
+from app.domain.publication import CubeDefinition
+
+
+def open_cube(definition: CubeDefinition) -> Server | RemoteServer:
+    """Open a cube on the engine that its file names.
+
+    Raises
+    ------
+    UserError
+        With every mistake found in the definition and the data.
+    OperatorError
+        A file is damaged, or a server or database can't be reached.
+    """
+    if definition.remote is None:
+        return duckdb.open_cube(definition)
+    return xmla.open_cube(definition, definition.remote)

@@ -1,0 +1,113 @@
+"""Every engine over the same definition of a cube, for the tests that each of them passes.
+
+The ``xmla`` engine talks HTTP to a server of raw cells that stands here: the messages of the site's own
+endpoint, over the cells of a DuckDB cube.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+
+from app.cli.serving import running
+from app.cube.duckdb import open_cube
+from app.cube.port import CubeServer
+from app.cube.properties import axis_properties
+from app.cube.remote import RemoteServer
+from app.cube.server import Server
+from app.cube.xmla.server import open_cube as open_xmla
+from app.domain.catalogue import Catalogue
+from app.domain.errors import UserError
+from app.domain.masked import CellStatus, MaskedCellSet
+from app.domain.publication import CubeDefinition, Folder, RemoteDefinition
+from app.domain.styles import cell_styles
+from app.mdx import parse
+from app.serve.port import Asked
+from app.web.xmla import soap
+from app.web.xmla.dataset import dataset_xml
+from app.web.xmla.discover import discover
+from app.web.xmla.rowset import empty_xml
+from app.web.xmla.structures import CATALOG
+
+ENGINES = ("duckdb", "xmla")
+
+
+class RawXmla:
+    """A cube's raw cells by XMLA; ``user`` and ``password`` are asked for where given."""
+
+    def __init__(self, server: CubeServer, user: str = "", password: str = "") -> None:
+        self.server = server
+        self.auth = (user, password)
+        self.asked: list[soap.Request] = []
+        cube = server.discover()
+        root = Folder("", {"en": "Raw"}, {}, (), ())
+        self.catalogue = Catalogue(
+            "raw", datetime(2026, 1, 1, tzinfo=UTC), {}, {}, {}, ("en",), root, {}, {}, {cube.name: cube}, (),
+            False, True,
+        )  # fmt: skip
+        self.app = Starlette(routes=[Route("/xmla", self.answer, methods=["POST"])])
+
+    async def answer(self, http: HttpRequest) -> Response:
+        if self.auth[0]:
+            wanted = base64.b64encode(":".join(self.auth).encode()).decode()
+            if http.headers.get("authorization") != f"Basic {wanted}":
+                return Response(status_code=401)
+        body = await http.body()
+        return Response(await run_in_threadpool(self.respond, body), media_type="text/xml")
+
+    def respond(self, body: bytes) -> bytes:
+        request = soap.read_request(body)
+        self.asked.append(request)
+        session = "s1" if request.begins_session else request.session
+        try:
+            if request.method == "Discover":
+                return soap.answer("Discover", discover(request, self.catalogue, "en"), session)
+            if not request.statement:
+                return soap.answer("Execute", empty_xml(), session)
+            return soap.answer("Execute", self.execute(request.statement), session)
+        except UserError as error:
+            return soap.fault(soap.client_fault(str(error)))
+        except soap.FaultError as error:
+            return soap.fault(error)
+
+    def execute(self, statement: str) -> str:
+        query = parse(statement)
+        answer = self.server.explore(query)
+        values = answer.values[: answer.n_cells]
+        status = np.where(np.isnan(values), CellStatus.EMPTY, CellStatus.SHOWN).astype(np.int8)
+        style, styles = cell_styles(answer)
+        masked = MaskedCellSet("raw", answer.axes, answer.slicer, status, values, style, styles, {})
+        properties = tuple(
+            axis_properties(answer.cube, asked, axis.positions, query.source)
+            for asked, axis in zip(query.axes, answer.axes, strict=True)
+        )
+        hierarchies = tuple(axis.hierarchies for axis in answer.axes)
+        asked = Asked(answer.cube.name, masked, hierarchies, properties, ())
+        return dataset_xml(asked, answer.cube, "en", "SchemaData")
+
+
+@contextmanager
+def opened(engine: str, definition: CubeDefinition, count: str = "") -> Iterator[Server | RemoteServer]:
+    """A cube's server on an engine; ``count`` is the measure that counts contributors."""
+    with ExitStack() as stack:
+        plain = replace(definition, calculated=(), named_sets=())
+        if engine == "duckdb":
+            server: Server | RemoteServer = open_cube(definition)
+        else:
+            raw = open_cube(plain)
+            stack.callback(raw.close)
+            address = stack.enter_context(running(RawXmla(raw).app))
+            remote = RemoteDefinition("xmla", f"{address}/xmla", CATALOG, definition.name, count=count)
+            server = open_xmla(replace(definition, remote=remote), remote)
+        stack.callback(server.close)
+        yield server
