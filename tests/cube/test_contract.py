@@ -154,6 +154,13 @@ def test_profiles_are_never_less_careful_than_the_facts(server: CubeServer, trut
         server.measure(cells, (), 1)
 
 
+def test_facts_are_told_whole_or_not_at_all(server: CubeServer, truth: CubeServer) -> None:
+    found, wanted = server.facts(), truth.facts()
+    assert wanted is not None
+    if found is not None:
+        assert [column.tolist() for column in found.leaf] == [column.tolist() for column in wanted.leaf]
+
+
 def test_fingerprint(engine: str, tmp_path: Path) -> None:
     other = [list(row) for row in ROWS]
     other[0][4] = "101"
