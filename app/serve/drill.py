@@ -43,7 +43,10 @@ def open_members(
 
 
 def openable(layout: Layout, cube: Cube, places: Places) -> frozenset[str]:
-    """Unique names of the members that would bring a released cell in."""
+    """Unique names of the members whose parts the release has, at least half of their cells.
+
+    Fewer would open rows that say little but that they weren't released.
+    """
     if not layout.axes or layout.cell.size > MOST:
         return frozenset()
     found: set[str] = set()
@@ -60,10 +63,14 @@ def openable(layout: Layout, cube: Cube, places: Places) -> frozenset[str]:
                 if member in parents or not children:
                     continue
                 own = [replaced(position, column, child) for child in children]
-                looked_up += len(own) * (layout.cell.size // max(1, len(axis.positions)))
+                others = layout.cell.size // max(1, len(axis.positions))
+                looked_up += len(own) * others
                 if looked_up > MOST:
                     return frozenset(found)
-                if np.any(_rows_of(layout, number, own, cube, places) >= 0):
+                if (
+                    2 * np.count_nonzero(_rows_of(layout, number, own, cube, places) >= 0)
+                    >= len(own) * others
+                ):
                     found.add(member)
     return frozenset(found)
 

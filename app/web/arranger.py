@@ -26,7 +26,8 @@ FORM_FIELDS = ("place", "which", "since", "count", "one", "was", "tick")
 class Subject:
     """What the form is about: a query's table as published, and what an address wants of it.
 
-    ``base`` is the page's address; ``kept`` are the other fields of its query string.
+    ``base`` is the page's address; ``kept`` are the other fields of its query string,
+    ``turns`` is whether rows and columns swapped would show another picture.
     """
 
     query: str
@@ -38,6 +39,7 @@ class Subject:
     base: str
     kept: tuple[tuple[str, str], ...]
     language: str
+    turns: bool = True
 
     def address(self, wanted: Arrangement, *more: tuple[str, str], part: str = "") -> str:
         """The page with another arrangement of this table."""
@@ -54,7 +56,7 @@ def arranger(subject: Subject, editing: bool) -> Arranger:
     plain = replace(wanted, totals=True)
     table = flat(arrange(subject.published, replace(plain, sort=0, folded={}), subject.cube))
     links = []
-    if known.whole and known.members:
+    if known.whole and known.members and subject.turns:
         swapped = replace(
             wanted, rows=places["columns"], columns=places["rows"], fixed=places["fixed"], sort=0
         )

@@ -104,6 +104,7 @@ class View:
             self.sheet_address,
             (*choice_fields(self.choices), *others),
             self.language,
+            turns=self.query.view != "map",
         )
         shown, place = window(self.masked, self.wanted.page)
         status = self.masked.status

@@ -12,6 +12,9 @@ from app.domain.masked import AxisMember
 from app.domain.publication import Folder, Parameter, Sheet
 from app.serve.answer import NotPublishedError
 
+#: What an address says for the latest period, whichever it is.
+LATEST = "last:1"
+
 
 @dataclass(frozen=True)
 class SheetEntry:
@@ -41,12 +44,17 @@ class FolderEntry:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a reader chose for one parameter."""
+    """What a reader chose for one parameter.
+
+    ``follows`` is whether that was the latest period, whichever it is.
+    """
 
     parameter: Parameter
     options: tuple[AxisMember, ...]
     keys: tuple[str, ...]
     chosen: int
+    time: bool = False
+    follows: bool = False
 
     @property
     def member(self) -> AxisMember:
@@ -55,6 +63,11 @@ class Choice:
     @property
     def key(self) -> str:
         return self.keys[self.chosen]
+
+    @property
+    def term(self) -> str:
+        """How addresses say it."""
+        return LATEST if self.follows else self.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +136,11 @@ class Contents:
             if not options:
                 raise NotPublishedError(parameter.name)
             keys = self._keys(parameter.cube, options)
-            chosen = len(options) - 1 if self._is_time(parameter.cube, options[0]) else 0
-            if wish := wanted.get(parameter.name, ""):
+            time = self._is_time(parameter.cube, options[0])
+            chosen = len(options) - 1 if time else 0
+            wish = wanted.get(parameter.name, "")
+            follows = time and wish == LATEST
+            if wish and not follows:
                 names = [member.unique_name for member in options]
                 if wish in names:
                     chosen = names.index(wish)
@@ -132,7 +148,7 @@ class Contents:
                     chosen = keys.index(wish)
                 else:
                     raise NotPublishedError(parameter.name)
-            choices.append(Choice(parameter, options, keys, chosen))
+            choices.append(Choice(parameter, options, keys, chosen, time, follows))
         return tuple(choices)
 
     def _is_time(self, cube: str, member: AxisMember) -> bool:
@@ -162,7 +178,7 @@ class Contents:
 
 def choice_fields(choices: tuple[Choice, ...]) -> tuple[tuple[str, str], ...]:
     """What an address says of choices."""
-    return tuple((f"p.{choice.parameter.name}", choice.key) for choice in choices)
+    return tuple((f"p.{choice.parameter.name}", choice.term) for choice in choices)
 
 
 def address_query(choices: tuple[Choice, ...], more: tuple[tuple[str, str], ...] = ()) -> str:

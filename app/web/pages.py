@@ -16,7 +16,7 @@ from app.web import harvest
 from app.web.arrange import Arrangement, hierarchies_of, opened_names, read_arrangement
 from app.web.arranger import is_form, settle
 from app.web.blocks import View
-from app.web.contents import Choice, Contents, SheetEntry, address_query, choice_fields
+from app.web.contents import LATEST, Choice, Contents, SheetEntry, address_query, choice_fields
 from app.web.contexts import (
     AddressGroup,
     ApiPage,
@@ -317,12 +317,21 @@ class Site:
 
     def _chooser(self, choice: Choice) -> Chooser:
         floor = min(member.depth for member in choice.options)
+        latest = self._("The latest: %(period)s") % {"period": caption(choice.options[-1], self.language)}
         return Chooser(
             field=f"p.{choice.parameter.name}",
             title=text_in(choice.parameter.title, self.language) or choice.parameter.name,
-            options=tuple(
-                Option(key, caption(member, self.language), member.depth - floor, index == choice.chosen)
-                for index, (member, key) in enumerate(zip(choice.options, choice.keys, strict=True))
+            options=(
+                *(
+                    Option(
+                        key,
+                        caption(member, self.language),
+                        member.depth - floor,
+                        index == choice.chosen and not choice.follows,
+                    )
+                    for index, (member, key) in enumerate(zip(choice.options, choice.keys, strict=True))
+                ),
+                *([Option(LATEST, latest, 0, choice.follows)] if choice.time else []),
             ),
         )
 

@@ -12,12 +12,12 @@ from tests.browser.conftest import ARGUMENTS
 
 PAGES = {
     "contents": "/en/",
-    "folder": "/en/f/territory",
+    "choosing": "/en/s/territory/regions?edit=table",
     "municipalities": "/en/s/territory/municipalities?p.province=27",
-    "nested-headers": "/en/s/people/region-sex-age",
+    "nested-headers": "/en/s/people/province-sex?open.table.0=Province.01",
     "hidden-cells": "/en/s/territory/larger-municipalities",
     "map": "/en/s/territory/map",
-    "lines": "/es/s/time/sources",
+    "charts": "/es/s/people/age-profile",
     "search": "/ca/search?q=renda",
     "confidentiality": "/es/confidentiality",
     "programs": "/en/api",

@@ -7,7 +7,7 @@ from functools import cache
 from urllib.parse import parse_qsl, unquote, urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import html
 from starlette.types import ASGIApp
@@ -57,6 +57,7 @@ arrangements = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(wanted=arrangements)
 def test_every_arrangement_holds_the_same_cells(wanted: Arrangement) -> None:
     for address in (PLACES, YEARS):
@@ -76,6 +77,7 @@ picks = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(
     picks=picks,
     folded=st.dictionaries(st.sampled_from([0, 2]), st.sampled_from([("All",), ("N", "E")]), max_size=1),
@@ -156,6 +158,16 @@ def test_periods_follow_the_release() -> None:
     assert periods("last:2") == ["2022", "2023"]
     assert periods("last:99") == ["2021", "2022", "2023"]
     assert periods("2021") == ["2021"]
+
+
+def test_a_sheet_can_follow_the_latest_period(site: ASGIApp) -> None:
+    page = html.fromstring(ask(site, "/en/s/territory/places?p.year=last:1").content)
+    (chosen,) = page.xpath("//select[@name='p.year']/option[@selected]")
+    assert chosen.text == "The latest: 2023"
+    links = page.xpath("//section[@id='table']//ul[@class='downloads']//a/@href")
+    assert all("p.year=last%3A1" in link for link in links)
+    assert ask(site, links[0]).text == ask(site, links[0].replace("last%3A1", "2023")).text
+    assert ask(site, "/en/s/territory/towns?p.region=last:1").status_code == 404
 
 
 def sent(site: ASGIApp, **fields: str | list[str]) -> str:
