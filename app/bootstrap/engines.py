@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cube import duckdb
+from app.cube import atoti, duckdb
 from app.cube.remote import RemoteServer
 from app.cube.server import Server
 from app.cube.xmla import server as xmla
@@ -21,4 +21,6 @@ def open_cube(definition: CubeDefinition) -> Server | RemoteServer:
     """
     if definition.remote is None:
         return duckdb.open_cube(definition)
+    if definition.remote.engine == "atoti":
+        return atoti.open_cube(definition, definition.remote)
     return xmla.open_cube(definition, definition.remote)

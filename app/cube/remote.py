@@ -7,6 +7,7 @@ every engine. The other engine gives the structure once, and then values of cell
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -48,6 +49,22 @@ class Cells(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def variable(definition: CubeDefinition, name: str) -> str:
+    """The environment variable of a name; empty for no name.
+
+    Raises
+    ------
+    UserError
+        It isn't set.
+    """
+    value = os.environ.get(name) if name else ""
+    if value is None:
+        at = definition.at
+        cause = f"Environment variable {name}, which cube {definition.name} needs, isn't set."
+        raise UserError(Mistake(at.file, at.line, at.column, cause))
+    return value
 
 
 class RemoteServer:
