@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from app.bootstrap.engines import open_cube
-from app.cube.explain import Explanation
+from app.cube.explanation import Explanation
 from app.db.store import Store, open_store
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.progress import ProgressCallback
 from app.domain.publication import Publication
-from app.mdx import parse
+from app.mdx import parse, substitute
 from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_publication
 from app.pipeline.explore import Answer, cube_asked, explore
@@ -107,8 +107,21 @@ def check_publication(folder: Path) -> Publication:
     return publication
 
 
-def explore_cube(folder: Path, text: str, file: str = "") -> Answer:
+def explore_cube(
+    folder: Path,
+    text: str,
+    file: str = "",
+    language: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> Answer:
     """The raw answer to a query, for whoever may see the data.
+
+    Parameters
+    ----------
+    language
+        Of captions and numbers, one of the publication's; None: its first.
+    parameters
+        Members by the name of the parameter that they are for.
 
     Raises
     ------
@@ -116,12 +129,17 @@ def explore_cube(folder: Path, text: str, file: str = "") -> Answer:
         With its place in the query, or what is wrong with the publication.
     """
     publication = load_publication(folder)
-    query = parse(text, file)
+    query = substitute(parse(text, file), parameters or {})
+    spoken = language or publication.languages[0]
+    if spoken not in publication.languages:
+        raise UserError(f"The publication isn't in {spoken}. It is in {', '.join(publication.languages)}.")
     with closing(open_cube(cube_asked(publication, query))) as server:
-        return explore(server, query, publication.languages[0])
+        return explore(server, query, spoken)
 
 
-def explain_formulas(folder: Path, text: str, file: str = "") -> tuple[Explanation, ...]:
+def explain_formulas(
+    folder: Path, text: str, file: str = "", parameters: Mapping[str, str] | None = None
+) -> tuple[Explanation, ...]:
     """What each calculated member of a query becomes.
 
     Raises
@@ -130,7 +148,7 @@ def explain_formulas(folder: Path, text: str, file: str = "") -> tuple[Explanati
         With its place in the query, or what is wrong with the publication.
     """
     publication = load_publication(folder)
-    query = parse(text, file)
+    query = substitute(parse(text, file), parameters or {})
     with closing(open_cube(cube_asked(publication, query))) as server:
         return server.explain(query)
 

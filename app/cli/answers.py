@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.cube.explain import Case, Explanation
+from app.cube.explanation import Case, Explanation
 from app.domain.cube import text_in
 from app.domain.errors import UserError
 from app.domain.masked import AxisMember
@@ -46,6 +46,23 @@ def read_query(argument: str) -> tuple[str, str]:
         raise UserError(
             f"There is no file {shown}, nor is it a query: that begins with WITH or SELECT."
         ) from None
+
+
+def read_parameters(written: Sequence[str] | None) -> dict[str, str]:
+    """Members by parameter, from ``name=member`` each.
+
+    Raises
+    ------
+    UserError
+    """
+    found: dict[str, str] = {}
+    for text in written or ():
+        name, sign, member = text.partition("=")
+        name = name.strip().removeprefix("@")
+        if not sign or not name.isidentifier() or not member.strip():
+            raise UserError(f"--set {text[:80]} isn't a parameter and its member. Write --set name=[Member].")
+        found[name] = member.strip()
+    return found
 
 
 def as_dict(answer: Answer) -> dict[str, Any]:

@@ -56,6 +56,10 @@ Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publica
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")]
 Host = Annotated[str, typer.Option(help="Address to serve on.")]
 Query = Annotated[str, typer.Argument(metavar="QUERY|FILE", help="MDX, or a file that holds it.")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=MEMBER", help="A member for a parameter of the query; repeat it."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -210,10 +214,15 @@ def mdx(
     form: Annotated[
         AnswerFormat, typer.Option("--format", help="How to print the answer.")
     ] = AnswerFormat.table,
+    language: Annotated[
+        str | None, typer.Option(help="Language of captions and numbers; the publication's first if absent.")
+    ] = None,
+    parameters: Parameters = None,
 ) -> None:
     """Answer an MDX query from the raw cube, for the analyst: nothing is hidden."""
     with failures_in_words():
-        answer = bootstrap.explore_cube(folder, *answers.read_query(query))
+        text, file = answers.read_query(query)
+        answer = bootstrap.explore_cube(folder, text, file, language, answers.read_parameters(parameters))
     if form is AnswerFormat.json:
         typer.echo(json.dumps(answers.as_dict(answer), indent=2, ensure_ascii=False))
     else:
@@ -221,10 +230,12 @@ def mdx(
 
 
 @app.command("explain-formula", rich_help_panel=_CHECK)
-def explain_formula(folder: Folder, query: Query) -> None:
+def explain_formula(folder: Folder, query: Query, parameters: Parameters = None) -> None:
     """Say what each calculated member of an MDX query becomes: an equation, an inequality, or refused."""
     with failures_in_words():
-        answers.explain(bootstrap.explain_formulas(folder, *answers.read_query(query)))
+        text, file = answers.read_query(query)
+        found = bootstrap.explain_formulas(folder, text, file, answers.read_parameters(parameters))
+        answers.explain(found)
 
 
 @app.command("export-problems", rich_help_panel=_CHECK)

@@ -17,7 +17,8 @@ from app.cube.calculated import Calculations
 from app.cube.cells import Solved, filled, look, solve
 from app.cube.context import Context, Limits
 from app.cube.evaluate import Evaluator
-from app.cube.explain import Explanation, explain
+from app.cube.explain import explain
+from app.cube.explanation import Explanation
 from app.cube.looking import AsShown, Candidates
 from app.cube.names import Names
 from app.cube.port import Shown

@@ -25,6 +25,8 @@ from app.mdx.tree import Braces, Call, Expression, MemberDefinition, Name, Numbe
 
 #: Longer keys are cut and end in a hash.
 _LONGEST_KEY = 240
+#: What members are taken together by a slicer or sub-select comes before any formula.
+_BELOW_ALL = Fraction(-(10**9))
 
 
 class Calculations:
@@ -111,7 +113,8 @@ class Calculations:
         formula = parse_expression(f"Aggregate({{{', '.join(unique_names)}}})")
         name = f"{{{', '.join(unique_names)}}}"
         member = CalculatedMember(column, "", name, {self.language: name}, None)
-        return TupleValue((column,), (self._add(member, formula, Source(name, source.file), 0, None),))
+        number = self._add(member, formula, Source(name, source.file), 0, None, below_all=True)
+        return TupleValue((column,), (number,))
 
     def add_total(self, column: int, member: int, parts: list[int], caption: str, source: Source) -> int:
         """A part of the members beneath a member, which it then counts as; a star stands for its name."""
@@ -124,7 +127,7 @@ class Calculations:
         captions = {code: caption.replace("*", own[member]) for code, own in tree.member_captions.items()}
         formula = Call("Aggregate", None, (Braces(tuple(map(parse_expression, names))),))
         made = CalculatedMember(column, "", name, captions, None)
-        number = self._add(made, formula, Source(name, source.file), 0, None)
+        number = self._add(made, formula, Source(name, source.file), 0, None, below_all=True)
         place = (column, number)
         self.ev.definitions[place] = replace(self.ev.definitions[place], stands_for=member)
         return number
@@ -150,7 +153,13 @@ class Calculations:
         raise UserError(source.mistake(name.at, cause, "Write the one that the member belongs to."))
 
     def _add(
-        self, member: CalculatedMember, formula: Expression, source: Source, at: int, order: Fraction | None
+        self,
+        member: CalculatedMember,
+        formula: Expression,
+        source: Source,
+        at: int,
+        order: Fraction | None,
+        below_all: bool = False,
     ) -> int:
         column = self.ev.columns[member.column]
         name = member.name.lower()
@@ -162,7 +171,8 @@ class Calculations:
             raise UserError(source.mistake(at, cause, "Choose another name."))
         number = column.hierarchy.size + self._members_of[member.column]
         self._members_of[member.column] += 1
-        precedence = (order or Fraction(0), not _is_aggregate(formula), len(self.ev.definitions))
+        rank = _BELOW_ALL if below_all else order or Fraction(0)
+        precedence = (rank, not _is_aggregate(formula), len(self.ev.definitions))
         self.ev.definitions[member.column, number] = Definition(
             member, number, formula, source, at, order, precedence
         )

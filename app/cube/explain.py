@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from app.cube.cells import Plan, Solved, solve
 from app.cube.evaluate import Evaluator
+from app.cube.explanation import Case, Explanation
 from app.cube.source import CellSource
 from app.domain.cube import IntArray
-from app.domain.errors import Mistake, UserError
+from app.domain.errors import UserError
 from app.domain.formula import Apply, Formula, Linear, Overrides, Recompute, Text, Withheld, add, scale
 from app.domain.numbers import plain_number
 from app.domain.styles import style_of
@@ -23,46 +24,6 @@ _SHOWN = 40
 _SIGNS = {"ratio": "/", "product": "·", "and": "AND", "or": "OR", "xor": "XOR"}
 _COMPARISONS = ("=", "<>", "<", ">", "<=", ">=")
 Place = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a formula is for the cells that it treats alike.
-
-    Attributes
-    ----------
-    when : tuple of str
-        Unique names of the members that it holds at; empty: everywhere.
-    cells : int
-        Cells of the answer, or operands of them, that it is for.
-    kind : str
-        ``linear``, or the kind of what isn't linear.
-    formula : str
-        Members stand for the cell that differs in them.
-    resolved : str
-        The equation in members that aren't calculated, at one of the cells; empty where it says nothing more.
-    operands : tuple of str
-        Cells that one of the cells hangs on, where it isn't linear.
-    inequality : str
-        What the printed value says of the operands; empty where it says nothing linear.
-    """
-
-    when: tuple[str, ...]
-    cells: int
-    kind: str
-    formula: str
-    resolved: str = ""
-    operands: tuple[str, ...] = ()
-    inequality: str = ""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """A calculated member by its unique name: its cases, or why it is refused."""
-
-    member: str
-    cases: tuple[Case, ...]
-    refusal: tuple[Mistake, ...] = ()
 
 
 def explain(

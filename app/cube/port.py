@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cube.explanation import Explanation
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.known import FactRows
@@ -116,6 +117,25 @@ class CubeServer(Protocol):
         """
         ...
 
+    def arrange(self, query: Query, shown: Shown) -> CellSet:
+        """The answer with its open sets made by what readers see of the cells that they hang on.
+
+        `execute` leaves every position in that may come to be chosen, and adds the cells that the choice
+        hangs on after those of the axes (`CellSet.n_read`). Of this answer only the axes, and the cells whose
+        kind is ``rank``, may be used: those that aren't withheld are worked out from ``shown`` alone.
+        """
+        ...
+
+    def explain(self, query: Query) -> tuple[Explanation, ...]:
+        """What each calculated member of a query, and each of the cube's that it uses, becomes.
+
+        Raises
+        ------
+        UserError
+            When the query is about another cube, or defines what can't be defined.
+        """
+        ...
+
     def members(self, set_text: str) -> tuple[AxisMember, ...]:
         """Members of a set expression over one hierarchy, in order."""
         ...
@@ -148,21 +168,4 @@ class CubeServer(Protocol):
 
     def close(self) -> None:
         """Free what the engine holds; nothing may be asked afterwards."""
-        ...
-
-
-@runtime_checkable
-class ArrangingServer(CubeServer, Protocol):
-    """An engine whose published sets may be chosen and ordered by what readers see.
-
-    Its `execute` leaves every position in that may come to be chosen, and adds the cells that the choice
-    hangs on after those of the axes (`CellSet.n_read`).
-    """
-
-    def arrange(self, query: Query, shown: Shown) -> CellSet:
-        """The answer with its sets made by what readers see of the cells that they hang on.
-
-        Only its axes, and the cells whose kind is ``rank``, may be used: those that aren't withheld are
-        worked out from ``shown`` alone.
-        """
         ...

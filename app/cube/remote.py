@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from app.cube.answer import Answerer
 from app.cube.cellsets import cellset_of
 from app.cube.evaluate import Evaluator
-from app.cube.explain import Explanation
+from app.cube.explanation import Explanation
 from app.cube.port import Group, Profiles, Shown
 from app.cube.source import Readings
 from app.domain.cellset import AxisMember, CellSet, FloatArray

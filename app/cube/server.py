@@ -11,7 +11,7 @@ from app.cube.answer import Answerer
 from app.cube.cellsets import cellset_of
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Evaluator
-from app.cube.explain import Explanation
+from app.cube.explanation import Explanation
 from app.cube.facts import Facts
 from app.cube.port import Group, Profiles, Shown
 from app.cube.profiles import Profiler

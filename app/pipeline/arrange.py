@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.cube.port import ArrangingServer, CubeServer, Shown
+from app.cube.port import CubeServer, Shown
 from app.domain.cellset import Axis, CellSet
 from app.domain.crawled import Address, Crawl, Pending
 from app.domain.errors import InternalError
@@ -46,8 +46,6 @@ def arrange(
         values[layout.cell[pending.ranks]] = np.nan
     for address, pending in crawl.pending.items():
         server = servers[crawl.cube_of[address[:2]]]
-        if not isinstance(server, ArrangingServer):
-            raise InternalError("an engine that can't arrange left an axis open")
         answer = server.arrange(_query(publication, address), _shown(pending, release))
         layouts[address], place = _arranged(crawl.layouts[address], answer)
         if pending.ranks.any():

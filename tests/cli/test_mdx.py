@@ -111,3 +111,21 @@ def test_a_mondrian_schema_is_taken_over(tmp_path: Path) -> None:
     assert 'url = "sqlite:///shop.db"' in (tmp_path / "made" / "sales.toml").read_text()
     again = celosia("import-schema", str(schema), "--out", "made", folder=tmp_path)
     assert_words(again, 2, "sales.toml already")
+
+
+def test_parameters_and_languages(firms: Path) -> None:
+    query = "SELECT {@place} ON 0 FROM Firms"
+    done = celosia("mdx", str(firms), query, "--format", "json", "--set", "place=[Territory].[All]")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    (position,) = answer["axes"][0]["positions"]
+    assert position["members"][0]["unique_name"] == "[Territory].[All]"
+    for more, words in (
+        ((), "Parameter @place has no value"),
+        (("--set", "place"), "--set name=[Member]"),
+        (("--set", "place=[Territory].[All]", "--language", "fr"), "isn't in fr"),
+    ):
+        assert_words(celosia("mdx", str(firms), query, *more), 2, words)
+    formula = "WITH MEMBER [Measures].[X] AS ([Measures].[Firms], @place) * 2 SELECT [X] ON 0 FROM Firms"
+    told = celosia("explain-formula", str(firms), formula, "--set", "place=[Territory].[All]")
+    assert "linear" in told.stdout

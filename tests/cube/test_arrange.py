@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.cube.duckdb import open_cube
-from app.cube.port import ArrangingServer, Shown
+from app.cube.port import CubeServer, Shown
 from app.domain.cellset import CellSet
 from app.mdx import parse
 from tests.cube.office import ROWS, office
@@ -26,7 +26,7 @@ def other_incomes() -> list[Sequence[str]]:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ArrangingServer]]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[CubeServer]]:
     made = [
         open_cube(office(tmp_path_factory.mktemp("office"), rows=rows)) for rows in (ROWS, other_incomes())
     ]
@@ -53,7 +53,7 @@ def keys(answer: CellSet) -> str:
     )
 
 
-def arranged(server: ArrangingServer, text: str, hidden: Sequence[str]) -> str:
+def arranged(server: CubeServer, text: str, hidden: Sequence[str]) -> str:
     query = parse(f"SELECT {text} ON 0 FROM Tax WHERE {{[Time].[2022], [Time].[2023]}}")
     return keys(server.arrange(query, shown(server.execute(query), hidden)))
 
@@ -98,14 +98,14 @@ TOWNS = "[Place].[Town].Members"
     ],
 )
 def test_hidden_cells_neither_lead_nor_enter(
-    servers: list[ArrangingServer], text: str, everything: str, without_alcala: str
+    servers: list[CubeServer], text: str, everything: str, without_alcala: str
 ) -> None:
     assert arranged(servers[0], text, ()) == everything
     assert arranged(servers[0], text, ("28001",)) == without_alcala
 
 
 @pytest.mark.parametrize("set_text", [TOWNS, f"Order({TOWNS}, [Income], BDESC)"])
-def test_a_rank_is_taken_among_what_is_shown(servers: list[ArrangingServer], set_text: str) -> None:
+def test_a_rank_is_taken_among_what_is_shown(servers: list[CubeServer], set_text: str) -> None:
     value = ", [Income]" if set_text == TOWNS else ""
     query = parse(
         f"WITH SET Towns AS {set_text} "
@@ -146,7 +146,7 @@ WRAPS = (
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_the_answer_hangs_on_nothing_but_what_is_shown(
-    servers: list[ArrangingServer], data: st.DataObject
+    servers: list[CubeServer], data: st.DataObject
 ) -> None:
     """Two cubes of other amounts: the same answer wherever readers see the same."""
     text = data.draw(st.sampled_from(WRAPS)).format(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.cube.explain import Case, Explanation
+from app.cube.explanation import Case, Explanation
 from app.cube.remote import RemoteServer
 from app.cube.server import Server
 from app.mdx import parse
