@@ -9,6 +9,7 @@ import numpy as np
 from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, IntArray
 from app.domain.lattice import Space
+from app.domain.places import SEPARATOR
 
 
 def cell_keys(cube: Cube, space: Space, coords: IntArray) -> tuple[str, ...]:
@@ -21,7 +22,7 @@ def cell_keys(cube: Cube, space: Space, coords: IntArray) -> tuple[str, ...]:
         numbers, place = np.unique(coords[:, column], return_inverse=True)
         hidden_all = column > 0 and cube.hierarchies[column - 1].has_all
         names = [
-            "" if hidden_all and number == 0 else f" | {space.name(column, int(number))}"
+            "" if hidden_all and number == 0 else f"{SEPARATOR}{space.name(column, int(number))}"
             for number in numbers
         ]
         parts.append(np.array(names, dtype=object)[place])

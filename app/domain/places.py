@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from app.domain.cube import IntArray
 
+#: What stands between the parts of a cell's key.
+SEPARATOR = " | "
+
 
 @dataclass(frozen=True, eq=False)
 class Places:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.domain.cube import Cube, Hierarchy
 from app.domain.masked import Axis, AxisMember, Layout
-from app.domain.places import Places
+from app.domain.places import SEPARATOR, Places
 from app.domain.release import Release
 
 Rows = NDArray[np.int64]
@@ -193,12 +193,11 @@ def _by_key(
     found = np.full(above.shape, -1, dtype=np.int64)
     if not keys:
         return found
-    said = f"|{parent}"
     for at in product(*map(range, above.shape)):
         row = int(above[at])
-        key = f"{release.keys[row]}|" if 0 <= row < len(release.keys) else ""
-        if f"{said}|" in key:
-            child = key.replace(f"{said}|", f"|{children[at[along]]}|", 1)[:-1]
+        parts = release.keys[row].split(SEPARATOR) if 0 <= row < len(release.keys) else []
+        if parts.count(parent) == 1:
+            child = SEPARATOR.join(children[at[along]] if part == parent else part for part in parts)
             found[at] = keys.get(child, -1)
     return found
 

@@ -10,7 +10,7 @@ from lxml import html
 from starlette.types import ASGIApp
 
 from app.domain.masked import Axis, CellStatus, Layout
-from app.domain.places import Places
+from app.domain.places import SEPARATOR, Places
 from app.serve.answer import LiveReader
 from app.web.app import create_app
 from tests.web.office import MemoryStore
@@ -94,6 +94,31 @@ def test_what_the_release_does_not_have_stays_hidden_and_is_said() -> None:
     assert opened.unreleased == 3
     page = html.fromstring(ask(create_app(store), "/en/s/territory/places?open.table.0=All").content)
     assert "3 figures of this table were not released" in page.text_content()
+
+
+def test_cells_of_formulas_are_found_by_their_keys() -> None:
+    store, _ = office(0)
+    cells = list(store._rows)
+    keys = tuple(SEPARATOR.join(("Tax", *cell)) for cell in cells)
+    store.live = replace(store.live, keys=keys)
+    formula = [row for row, cell in enumerate(cells) if "Income" in cell[0]]
+    places = store._catalogue.places["Tax"]
+    left = np.array([row not in set(formula) for row in places.row.tolist()])
+    by_key = Places(
+        places.coords[left],
+        places.row[left],
+        tuple(keys[row] for row in formula),
+        np.array(formula, np.int64),
+    )
+    store._catalogue = replace(store._catalogue, places={"Tax": by_key})
+    opened = LiveReader(store).answer(
+        "r1", *ADDRESS, opened=("[Geography].[All]", "[Geography].[Region].&[N]")
+    )
+    whole = LiveReader(office(0)[0]).answer(
+        "r1", *ADDRESS, opened=("[Geography].[All]", "[Geography].[Region].&[N]")
+    )
+    assert np.array_equal(opened.masked.values, whole.masked.values, equal_nan=True)
+    assert opened.unreleased == 0
 
 
 def test_a_page_links_a_level_deeper_and_back(site: ASGIApp) -> None:
