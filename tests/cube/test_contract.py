@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from app.cube.duckdb import open_cube
-from app.cube.port import ArrangingServer, CubeServer, Group, Shown
+from app.cube.port import CubeServer, Group, Shown
 from app.domain.errors import UserError
 from app.domain.publication import CubeDefinition
 from app.mdx import parse
@@ -120,7 +120,6 @@ def test_explore_and_arrange(server: CubeServer) -> None:
     (best,) = server.explore(query).axes[0].positions
     open_set = server.execute(query)
     assert len(open_set.axes[0].positions) == 3
-    assert isinstance(server, ArrangingServer)
     read = open_set.coords[open_set.n_cells : open_set.n_cells + open_set.n_read]
     values = open_set.values[open_set.n_cells : open_set.n_cells + open_set.n_read]
     biggest = int(np.nanargmax(values))
