@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := app solver demo tests bench
 
-.PHONY: demo test lint bench-solver clean
+.PHONY: demo test lint audit bench-solver clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/celosia demo --dir $(DEMO) --port $(PORT)
@@ -39,6 +39,12 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing Celosia and what its tests need …"
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+# Asks the advisory database of Python packages; without a way to it, it fails. The tool has its own environment.
+audit: $(VENV)/bin/python
+	@test -d $(VENV)/audit || $(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
 
 # The peers go into environments of their own, which it makes itself.
 bench-solver: $(VENV)/.installed-dev
