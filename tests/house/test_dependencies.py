@@ -35,11 +35,9 @@ def licence(found: Distribution) -> str:
     if told:
         return told
     # A package that says nothing: what we found out about it stands beside our dependency on it.
-    noted = re.search(
-        rf'"{re.escape(meta["Name"])}[^"]*",\s*# ([^:]+):',
-        (ROOT / "pyproject.toml").read_text(),
-        re.IGNORECASE,
-    )
+    name = re.sub(r"[-_.]+", "[-_.]", meta["Name"])
+    project = (ROOT / "pyproject.toml").read_text()
+    noted = re.search(rf'"{name}[^"]*",\s*# ([^:]+):', project, re.IGNORECASE)
     return noted.group(1) if noted else ""
 
 
