@@ -21,12 +21,17 @@ from app.bootstrap.operations import readiness
 from app.cli.operations import watched
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
+from app.web.limits import Limits
 from app.web.operate import Operations
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import beside, create_studio
 
 #: Environment variable with the address that readers find the site at, when it isn't the requests' own.
 ADDRESS_VARIABLE = "CELOSIA_PUBLIC_URL"
+#: Environment variable with the requests a second that one client may make in the long run; 0 for any number.
+RATE_VARIABLE = "CELOSIA_REQUESTS_PER_SECOND"
+#: Requests a second where nothing is said, and for how many seconds' worth of them a client may ask at once.
+_RATE, _BURST_SECONDS = 20.0, 10
 #: Seconds that a server may take to end.
 PATIENCE = 20.0
 #: Connections at once; whoever comes then is told to come again.
@@ -83,7 +88,7 @@ def serve(
     """
     public_url = os.environ.get(ADDRESS_VARIABLE)
     with publication_store(folder, new=studio) as store, watched(store) as metrics, ExitStack() as stack:
-        site = create_app(store, public_url=public_url, asker=query_asker())
+        site = create_app(store, public_url=public_url, asker=query_asker(), limits=limits())
         if studio:
             office = make_office(folder, store)
             hosts = ("localhost", "127.0.0.1", "::1", host)
@@ -105,6 +110,22 @@ def working(queue: Queue, capacity: int) -> Iterator[None]:
     finally:
         worker.stop()
         thread.join()
+
+
+def limits() -> Limits | None:
+    """How fast one client may ask, from the environment.
+
+    Raises
+    ------
+    UserError
+        What the environment says is no number of requests.
+    """
+    text = os.environ.get(RATE_VARIABLE, "").strip()
+    try:
+        rate = float(text) if text else _RATE
+        return Limits(rate, max(1, round(rate * _BURST_SECONDS))) if rate else None
+    except (ValueError, OverflowError):
+        raise UserError(f"{RATE_VARIABLE} is {text}. It has to be a number of requests, or 0.") from None
 
 
 @contextmanager

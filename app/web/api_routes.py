@@ -78,7 +78,9 @@ class Api:
         raise RefusalError(404)
 
     async def openapi(self, request: Request) -> Response:
-        body = openapi_document(self._desk.contents_of(request), self._desk.below(request))
+        body = openapi_document(
+            self._desk.contents_of(request), self._desk.below(request), self._desk.reader.takes_queries
+        )
         return self._json(request, body)
 
     async def catalogue(self, request: Request) -> Response:

@@ -26,6 +26,7 @@ from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
 from app.web.language import INTERFACE, preferred
+from app.web.limits import Limits, RateLimit
 from app.web.locate import RELEASE, locate
 from app.web.pages import Site
 from app.web.query_routes import Queries
@@ -44,6 +45,7 @@ def create_app(
     cache_bytes: int = 64 << 20,
     public_url: str | None = None,
     asker: Asker | None = None,
+    limits: Limits | None = None,
 ) -> ASGIApp:
     """The public site over a store of releases.
 
@@ -59,14 +61,18 @@ def create_app(
         feeds and catalogues name; the host of each request where it isn't given.
     asker : Asker, optional
         Answers readers' own queries over the released cells.
+    limits : Limits, optional
+        How fast one client may ask; as fast as it can where it isn't given.
     """
     reader = LiveReader(store, patience, asker=asker)
     assets = load_assets()
-    front = _Front(
-        Desk(reader, Renderer(assets, reader.takes_queries), (public_url or "").rstrip("/")), assets
-    )
+    desk = Desk(reader, Renderer(assets, reader.takes_queries), (public_url or "").rstrip("/"))
+    front = _Front(desk, assets)
+    inside: ASGIApp = ReplyCache(front.routes(), cache_bytes)
+    if limits is not None:
+        inside = RateLimit(inside, limits, desk.too_fast)
     return Guard(
-        ReplyCache(front.routes(), cache_bytes),
+        inside,
         locate=lambda scope: locate(scope, reader.marks()),
         is_data=_is_data,
         is_embeddable=_is_embeddable,

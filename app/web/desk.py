@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from app.serve.answer import LiveReader, ReleaseMovedError
 from app.web import pages
@@ -115,6 +116,18 @@ class Desk:
         else:
             body, media_type = self.render(pages.error_page(status, text, language, site)), HTML
         return Reply(body, media_type, status_code=status, cache_control=NO_STORE, headers=headers)
+
+    def too_fast(self, scope: Scope, seconds: int) -> Reply:
+        """The answer to a client that asks faster than it may."""
+        request = Request(scope)
+        language, site = self._reader_of(request)
+        text = sentence(429, language)
+        headers: Headers = (("retry-after", str(seconds)),)
+        if scope["path"].startswith("/api/"):
+            body, media_type, headers = problem(429, text), PROBLEM, (*headers, *ANYONE)
+        else:
+            body, media_type = self.render(pages.error_page(429, text, language, site)), HTML
+        return Reply(body, media_type, status_code=429, cache_control=NO_STORE, headers=headers)
 
     def _reader_of(self, request: Request) -> tuple[str, Site | None]:
         """The language of an address that may be wrong in every other way."""
