@@ -199,6 +199,19 @@ class Drawing:
     style: Markup
 
 
+@dataclass(frozen=True, eq=False)
+class Fragment:
+    """A table alone, as a piece of HTML; ``hidden`` says what ``[c]`` means, where there is one."""
+
+    template: ClassVar[str] = "fragment.html"
+    language: str
+    title: str
+    context: tuple[tuple[str, str], ...]
+    table: Table
+    hidden: str
+    source: str
+
+
 @dataclass(frozen=True)
 class ProtectedMeasure:
     """A measure and what its rules mean, in words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from app.web.formats import csv, jsonstat, parquet, png, px, sdmxcsv, sdmxjson, svg, xlsx
+from app.web.formats import csv, fragment, jsonstat, parquet, png, px, sdmxcsv, sdmxjson, svg, xlsx
 from app.web.formats.download import Download, TableDownload
 
 
@@ -63,6 +63,7 @@ FORMATS = (
     Format("sdmx-csv", "SDMX-CSV", sdmxcsv.MEDIA_TYPE, "SDMX", sdmxcsv.parts, False, streams=True),
     Format("sdmx-json", "SDMX-JSON", sdmxjson.MEDIA_TYPE, "SDMX", sdmxjson.parts, registered=False),
     Format("px", "PX", px.MEDIA_TYPE, "", px.parts, False, whole=True),
+    Format("html", "HTML", fragment.MEDIA_TYPE, "HTML", fragment.parts, whole=True),
     Format("svg", "SVG", svg.MEDIA_TYPE, "SVG", svg.parts, views=("chart", "map"), whole=True),
     Format("png", "PNG", png.MEDIA_TYPE, "PNG", png.parts, views=("chart", "map"), whole=True),
 )

@@ -1,0 +1,34 @@
+"""HTML fragment: the table as on its page, for pasting into other pages; it needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from jinja2 import Environment
+
+from app.web.contexts import Fragment
+from app.web.formats.download import TableDownload
+from app.web.language import long_date
+from app.web.render import environment
+
+MEDIA_TYPE = "text/html; charset=utf-8"
+
+
+def parts(download: TableDownload) -> Iterator[bytes]:
+    """The fragment; a hidden cell is ``[c]`` and the words under the table say what that means."""
+    said = (download.publisher, long_date(download.released, download.language), download.address)
+    fragment = Fragment(
+        language=download.language,
+        title=download.title,
+        context=download.context,
+        table=download.table,
+        hidden=download.words["hidden"] if download.table.hidden else "",
+        source=" · ".join(filter(None, said)),
+    )
+    yield _environment(download.language).get_template(fragment.template).render(page=fragment).encode()
+
+
+@cache
+def _environment(language: str) -> Environment:
+    return environment(language)
