@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from urllib.parse import quote, urlencode
 
-from hypothesis import given, settings
+import httpx
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from lxml import html
 
@@ -65,7 +66,11 @@ def test_any_address_is_answered_or_refused_in_one_sentence(
     address = "/" + "/".join(quote(part, safe=safe + "*.", errors="replace") for part in path)
     if query:
         address += "?" + urlencode(query, safe=safe, errors="replace")
-    response = ask(SITE, address, headers={"accept-language": language})
+    try:
+        response = ask(SITE, address, headers={"accept-language": language})
+    except httpx.InvalidURL:
+        # The client itself won't send it.
+        reject()
     assert response.status_code < 500, address
     if response.status_code >= 400 and path[:2] != ["en", "query"]:
         sentence = spoken(response.text, response.headers["content-type"])
