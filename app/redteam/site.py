@@ -118,6 +118,9 @@ class Site:
         for address in sorted(self._links - self._read):
             if _is_arranged(address):
                 path = urlsplit(address).path
+                if "." in path.rpartition("/")[2]:
+                    # The file of an arrangement has the cells of its page.
+                    continue
                 arranged[path] += 1
                 if arranged[path] > ARRANGED:
                     continue

@@ -62,7 +62,7 @@ class Tampered:
             status[row], values[row] = CellStatus.SHOWN, value
         self._release = replace(release, status=status, values=values)
 
-    def live_release(self) -> Release:
+    def release(self, release_id: str) -> Release:
         return self._release
 
     def __getattr__(self, name: str) -> object:
