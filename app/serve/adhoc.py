@@ -8,6 +8,7 @@ by values see a hidden cell as one without a value.
 from __future__ import annotations
 
 import difflib
+from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
 
@@ -34,9 +35,11 @@ from app.mdx import Query, parse
 from app.serve.port import Asked
 
 #: What anybody may ask at once.
-LIMITS = Limits(tuples=100_000, cells=100_000, operands=1_000_000)
+LIMITS = Limits(tuples=50_000, cells=100_000, operands=1_000_000)
 #: Characters of a query.
 MAX_TEXT = 200_000
+#: Cubes of releases that are kept ready.
+_KEPT = 4
 
 
 class ReleaseCube:
@@ -86,12 +89,11 @@ class ReleaseCube:
 
 
 class Adhoc:
-    """See `app.serve.port.Asker`; keeps the cubes of the release that was asked last."""
+    """See `app.serve.port.Asker`; keeps the cubes that were asked last, some of older releases perhaps."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._release_id = ""
-        self._cubes: dict[str, ReleaseCube] = {}
+        self._cubes: OrderedDict[tuple[str, str], ReleaseCube] = OrderedDict()
 
     def ask(self, text: str, release: Release, catalogue: Catalogue) -> Asked:
         if len(text) > MAX_TEXT:
@@ -108,13 +110,14 @@ class Adhoc:
             raise UserError(
                 query.source.mistake(query.cube_asked.at, cause, f"There is {near}." if near else "")
             )
+        key = release.id, names[asked]
         with self._lock:
-            if self._release_id != release.id:
-                self._release_id, self._cubes = release.id, {}
-            name = names[asked]
-            if name not in self._cubes:
-                self._cubes[name] = ReleaseCube(release, catalogue, name)
-            return self._cubes[name]
+            if key not in self._cubes:
+                self._cubes[key] = ReleaseCube(release, catalogue, key[1])
+                while len(self._cubes) > _KEPT:
+                    self._cubes.popitem(last=False)
+            self._cubes.move_to_end(key)
+            return self._cubes[key]
 
 
 class _Cells:

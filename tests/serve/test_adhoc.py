@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from app.pipeline.define import load_publication
 from app.pipeline.run import run
 from app.serve.adhoc import Adhoc
 from app.serve.answer import LiveReader, NotPublishedError
-from tests.pipeline.offices import write_office
+from tests.pipeline.offices import CUBE, SHEETS, write_office
 
 SHOWN, EMPTY, HIDDEN = CellStatus.SHOWN, CellStatus.EMPTY, CellStatus.CONFIDENTIAL
 
@@ -29,6 +30,47 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     run(load_publication(folder), opened, open_cube)
     yield opened
     opened.close()
+
+
+ZONES = """
+[[dimension.hierarchy]]
+name = "Zones"
+all.en = "All zones"
+[[dimension.hierarchy.level]]
+name = "Zone"
+key = "region"
+[[dimension]]
+name = "Activity"
+"""
+BY_ZONE = '''
+title.en = "Zones"
+[[query]]
+id = "table"
+mdx = """
+SELECT {[Activity].[All], [Activity].[Activity].Members} ON COLUMNS,
+  {[Place.Zones].[All], [Place.Zones].[Zone].Members} ON ROWS
+FROM [Firms] WHERE ([Measures].[Firms])"""
+'''
+
+
+def test_two_names_of_a_place_show_one_cell(tmp_path: Path) -> None:
+    """Cells of a hierarchy that follows from another are recorded as its members, and asked for as shown."""
+    cube = CUBE.replace('[[dimension]]\nname = "Activity"\n', ZONES.lstrip(), 1)
+    write_office(tmp_path, cube=cube, sheets={**SHEETS, "zones": BY_ZONE})
+    store = open_store(f"sqlite:///{tmp_path / 'release.sqlite3'}")
+    run(load_publication(tmp_path), store, open_cube)
+    reader = LiveReader(store, asker=Adhoc())
+    answers = released(reader)
+    for sheet, query in zip(answers[::2], answers[1::2], strict=True):
+        assert query.status.tolist() == sheet.status.tolist()
+    by_zone, by_region = (
+        ask(reader, f"SELECT {{[Activity].[Activity].Members}} * {{{place}.Members}} ON 0 FROM Firms")
+        for place in ("[Place.Zones].[Zone]", "[Place].[Region]")
+    )
+    assert by_zone.status.tolist() == by_region.status.tolist()
+    assert SHOWN in by_zone.status
+    np.testing.assert_array_equal(by_zone.values, by_region.values)
+    store.close()
 
 
 @pytest.fixture(scope="module")
