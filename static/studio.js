@@ -7,7 +7,7 @@
 
   function close() {
     if (list) list.remove();
-    if (owner) { owner.removeAttribute("aria-activedescendant"); owner.setAttribute("aria-expanded", "false"); }
+    if (owner) { owner.removeAttribute("aria-activedescendant"); owner.removeAttribute("aria-controls"); }
     list = null; items = [];
   }
 
@@ -41,7 +41,7 @@
       list.append(line);
     });
     field.parentElement.append(list);
-    field.setAttribute("aria-expanded", "true"); field.setAttribute("aria-controls", list.id);
+    field.setAttribute("aria-controls", list.id);
     mark(0);
   }
 
@@ -59,8 +59,7 @@
 
   for (const field of form.querySelectorAll("textarea.mdx")) {
     field.parentElement.classList.add("anchor");
-    field.setAttribute("role", "combobox"); field.setAttribute("aria-autocomplete", "list");
-    field.setAttribute("aria-expanded", "false"); field.setAttribute("aria-haspopup", "listbox");
+    field.setAttribute("aria-autocomplete", "list");
     field.addEventListener("input", () => {
       clearTimeout(waiting);
       const before = field.value.slice(0, field.selectionStart);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.db.journal import JournalStore
 from app.db.people import PeopleStore
 from app.db.store import Store
 from app.db.workspace import WorkspaceStore
+from app.domain.errors import UserError
 from app.domain.people import Role, command_line
 from app.office.drafting import Drafting
 from app.office.jobs import Jobs
@@ -21,6 +23,7 @@ from app.office.office import Office
 from app.office.people import People
 from app.office.previews import Previews
 from app.office.settings import Settings
+from app.office.single_sign_on import SingleSignOn, provider_of
 from app.office.versions import Versions
 
 
@@ -42,6 +45,7 @@ def make_office(folder: Path, store: Store) -> Office:
     workspace = WorkspaceStore(store.database)
     journal = Journal(JournalStore(store.database))
     settings = Settings(workspace, journal)
+    provider = provider_of(os.environ)
     state = folder / ".celosia"
     versions = Versions(workspace, state / "uploads")
     return Office(
@@ -53,8 +57,23 @@ def make_office(folder: Path, store: Store) -> Office:
         settings=settings,
         versions=versions,
         drafting=Drafting(versions, journal),
+        single_sign_on=None if provider is None else SingleSignOn(provider),
         previews=Previews(versions, store, settings, open_cube, state / "drafts"),
     )
+
+
+def take_in_folder(office: Office) -> str:
+    """Make the folder's own files the first version if there is none yet; gives what kept it from that."""
+    if office.versions.current() is not None or not (office.folder / "publication.toml").is_file():
+        return ""
+    try:
+        version = office.versions.import_folder(office.folder, "command line")
+    except UserError as error:
+        return str(error)
+    office.journal.record(
+        "command line", "version.publish", f"version {version.id}", None, {"message": version.message}
+    )
+    return ""
 
 
 def add_account(folder: Path, user: str, name: str, role: Role, password: str | None) -> None:

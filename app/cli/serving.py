@@ -11,12 +11,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+import typer
 import uvicorn
 from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, query_asker, store_url
 from app.bootstrap.jobs import Queue, make_queue
-from app.bootstrap.office import make_office
+from app.bootstrap.office import make_office, take_in_folder
 from app.bootstrap.operations import readiness
 from app.cli.operations import watched
 from app.domain.errors import OperatorError, UserError
@@ -91,6 +92,10 @@ def serve(
         site = create_app(store, public_url=public_url, asker=query_asker(), limits=limits())
         if studio:
             office = make_office(folder, store)
+            stack.callback(office.previews.close)
+            left = take_in_folder(office)
+            if left:
+                typer.echo(f"The folder wasn't taken in as the first version:\n{left}", err=True)
             hosts = ("localhost", "127.0.0.1", "::1", host)
             site = beside(site, create_studio(office, PARTS, public_url, hosts))
             if jobs:

@@ -185,7 +185,7 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
     roles: dict[str, Proposal] = {}
     levels: list[int] = []
     for number, fact in enumerate(facts):
-        every = fact.distinct in (-1, n) and not fact.missing and n > 20
+        every = (fact.distinct == -1 or fact.distinct >= 0.9 * n) and not fact.missing and n > 20
         if (
             every
             and (fact.integer or not fact.numeric)
@@ -238,7 +238,8 @@ def _tell_near_dependencies(
     usable = [number for number, fact in enumerate(facts) if fact.distinct > 1 and not columns[number].full]
     for a in usable:
         for b in usable:
-            if a == b or facts[a].distinct < 2 * facts[b].distinct or facts[a].numeric:
+            many = facts[a].distinct > len(lines) // 2
+            if a == b or many or facts[a].distinct < 2 * facts[b].distinct or facts[a].numeric:
                 continue
             left, right = _as_array(columns[a]), _as_array(columns[b])
             width = int(right.max(initial=0)) + 1

@@ -127,6 +127,6 @@ def _with_banner(visit: Visit, body: str, found: Preview, edit: str) -> str:
         )
     else:
         said += " " + visit.say(_("Every cell is in the live release already."))
-    back = visit.say(_("Back to the editor"))
-    banner = f'<p class="preview-banner" role="note">{said} <a href="{edit}">{back}</a></p>'
+    back, label = visit.say(_("Back to the editor")), visit.say(_("Preview"))
+    banner = f'<aside class="preview-banner" aria-label="{label}">{said} <a href="{edit}">{back}</a></aside>'
     return body.replace("<header", f"{banner}<header", 1)

@@ -26,7 +26,13 @@ def _(text: str) -> str:
     return text
 
 
-routes.tab(_("Publication"), "/studio/publication", Permission.READ_OFFICE, 10)
+routes.tab(
+    _("Publication"),
+    "/studio/publication",
+    Permission.READ_OFFICE,
+    10,
+    ("/studio/drafts", "/studio/versions"),
+)
 
 STATE_WORDS = {"draft": _("draft"), "current": _("current"), "past": _("past")}
 

@@ -58,12 +58,16 @@ class Route:
 
 @dataclass(frozen=True)
 class Tab:
-    """A place in the studio's navigation, for those who may go there; ``text`` is translated when shown."""
+    """A place in the studio's navigation, for those who may go there; ``text`` is translated when shown.
+
+    ``also`` are other paths whose pages belong to the place.
+    """
 
     text: str
     path: str
     permission: Permission
     order: int
+    also: tuple[str, ...] = ()
 
 
 @dataclass
@@ -92,9 +96,11 @@ class Routes:
 
         return register
 
-    def tab(self, text: str, path: str, permission: Permission, order: int) -> None:
+    def tab(
+        self, text: str, path: str, permission: Permission, order: int, also: tuple[str, ...] = ()
+    ) -> None:
         """Add a place to the navigation."""
-        self.tabs.append(Tab(text, path, permission, order))
+        self.tabs.append(Tab(text, path, permission, order, also))
 
 
 def gather(parts: Iterable[Routes]) -> tuple[tuple[Route, ...], tuple[Tab, ...]]:

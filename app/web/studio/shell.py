@@ -137,6 +137,7 @@ class _Studio:
     ) -> None:
         self.office = office
         self._tabs = tabs
+        self._public_url = (public_url or "").rstrip("/")
         parts = urlsplit(public_url) if public_url else None
         self.secure = parts is not None and parts.scheme == "https"
         self._hosts = {parts.hostname} if parts is not None else set(hosts)
@@ -152,11 +153,19 @@ class _Studio:
         """A page in its reader's language."""
         return self._environments[page.frame.language].get_template(page.template).render(page=page).encode()
 
+    def base(self, visit: Visit) -> str:
+        """Scheme and host of the studio's own addresses; the host was checked already."""
+        return self._public_url or f"{visit.request.url.scheme}://{visit.request.headers['host']}"
+
     def navigation(self, visit: Visit) -> tuple[NavItem, ...]:
         """The places that the visitor may go to."""
         if visit.actor.role is Role.CITIZEN:
             return ()
-        paths = [tab.path for tab in self._tabs if _is_below(visit.path, tab.path)]
+        paths = [
+            tab.path
+            for tab in self._tabs
+            if any(_is_below(visit.path, path) for path in (tab.path, *tab.also))
+        ]
         here = max(paths, key=len, default="")
         return tuple(
             NavItem(visit.say(tab.text), tab.path, tab.path == here)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import ClassVar
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from app.domain.errors import UserError
 from app.domain.people import SCOPES, Permission, scopes_of
 from app.web.contexts import Link
 from app.web.studio.routes import Routes
 from app.web.studio.shell import SESSION, cookie_header
-from app.web.studio.visit import Frame, Visit, inside
+from app.web.studio.visit import Frame, RefusedError, Visit, inside
 
 routes = Routes()
+
+SINGLE_SIGN_ON = "celosia_single_sign_on"
+_BACK = "/studio/single-sign-on/back"
 
 
 def _(text: str) -> str:
@@ -103,6 +108,39 @@ def with_session(visit: Visit, cookie: str, onward: str) -> Response:
     response = visit.redirect(onward)
     secure = visit.studio.secure
     response.headers["set-cookie"] = cookie_header(SESSION, cookie, secure).decode()
+    return response
+
+
+@routes.get("/studio/single-sign-on", Permission.NONE)
+def leave_for_single_sign_on(visit: Visit) -> Response:
+    """Off to the provider; what must be the same on the way back goes into a signed cookie."""
+    if visit.office.single_sign_on is None:
+        raise RefusedError(404)
+    url, remembered = visit.office.single_sign_on.begin(f"{visit.studio.base(visit)}{_BACK}")
+    people = visit.office.people
+    text = urlsafe_b64encode(json.dumps([remembered, inside(visit.asked("next"))]).encode()).decode()
+    response = RedirectResponse(url, status_code=303)
+    header = cookie_header(SINGLE_SIGN_ON, people.signed(text), visit.studio.secure)
+    response.headers["set-cookie"] = f"{header.decode()}; Max-Age=600"
+    return response
+
+
+@routes.get(_BACK, Permission.NONE)
+def back_from_single_sign_on(visit: Visit) -> Response:
+    """Back from the provider: begin a session for whom it vouches for."""
+    people, single = visit.office.people, visit.office.single_sign_on
+    text = people.unsigned(visit.request.cookies.get(SINGLE_SIGN_ON, ""))
+    if single is None or text is None:
+        raise RefusedError(404)
+    remembered, onward = json.loads(urlsafe_b64decode(text))
+    base = visit.studio.base(visit)
+    vouched = single.end(f"{base}{_BACK}", f"{base}{_BACK}?{visit.request.url.query}", remembered)
+    signed = people.let_in_subject(vouched.issuer, vouched.subject, vouched.name, visit.origin)
+    if signed is None:
+        raise UserError("The office has no open account for you. Ask an admin.")
+    response = with_session(visit, signed.cookie, inside(onward))
+    gone = cookie_header(SINGLE_SIGN_ON, "", visit.studio.secure) + b"; Max-Age=0"
+    response.headers.append("set-cookie", gone.decode())
     return response
 
 
