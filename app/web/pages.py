@@ -34,6 +34,7 @@ from app.web.contexts import (
     SearchResult,
     SheetPage,
 )
+from app.web.flows import address, flows
 from app.web.formats.registry import formats_for
 from app.web.language import INTERFACE, language_name, long_date, translations
 from app.web.locate import AS_OF, prefix_of
@@ -163,6 +164,21 @@ class Site:
                 self._("Tables"),
                 self._("Each query of a sheet, for the same choices as its page: p.<parameter>=<key>."),
                 tables,
+            ),
+            AddressGroup(
+                self._("Data"),
+                self._(
+                    "A dataflow for each table and each cube, with filters, keys and pages as in SDMX "
+                    "REST 3; formats by Accept or format=, old releases by asOf=. Own queries in MDX go to "
+                    "POST /api/v1/mdx."
+                ),
+                (
+                    example("/api/v1/dataflows"),
+                    *(
+                        example(f"{address('', self.contents.catalogue, flow)}?limit=10&format=csv")
+                        for flow in list(flows(self.contents).values())[:1]
+                    ),
+                ),
             ),
             AddressGroup(
                 self._("For portals, search engines and feed readers"),

@@ -21,6 +21,6 @@ def site() -> ASGIApp:
 def test_every_example_of_the_page_works(site: ASGIApp, language: str) -> None:
     page = html.fromstring(ask(site, f"/{language}/api").content)
     examples = page.xpath("//p[@class='example']/a/@href")
-    assert len(examples) == 7 + len(formats_for("table"))
+    assert len(examples) == 9 + len(formats_for("table"))
     for address in examples:
         assert ask(site, address).status_code == 200, address
