@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
@@ -68,7 +69,9 @@ class Fork:
             report = None
         self.process.join()
         ours.close()
-        self._report = report or Report(Ending.AGAIN, f"its process died ({self.process.exitcode})")
+        code = self.process.exitcode
+        self.process.close()
+        self._report = report or Report(Ending.AGAIN, f"its process died ({code})")
         ended()
 
     def join(self) -> Report:
@@ -80,10 +83,12 @@ class Fork:
         return self._report
 
     def stop(self) -> None:
-        self.process.terminate()
+        with suppress(ValueError):  # It has ended.
+            self.process.terminate()
 
     def kill(self) -> None:
-        self.process.kill()
+        with suppress(ValueError):  # It has ended.
+            self.process.kill()
 
 
 class Forks:
