@@ -25,6 +25,8 @@ from solver.presolve import Problem, Targets
 # the smallest level is scaled to about 1). The audit decides such ties in exact arithmetic.
 SLACK = 1e-6
 _STILL = 1e-9
+# So many targets are worth a program that moves all of them.
+_SWEPT = 4
 
 
 # Columns that move (int64[k]) and how far (float64[k]).
@@ -115,6 +117,41 @@ class Region:
             self._program.set_bounds(changed, -lo[changed], hi[changed])
             self._now = (lo, hi)
 
+    def sweep(self, cells: IntArray, wanted: FloatArray) -> FloatArray | None:
+        """Move many cells at once, each as far as wanted (float64[k], signed) or as near to that as
+        goes with the others; None if the program fails.
+        """
+        at = self._position[cells]
+        some = (at >= 0) & (wanted != 0)
+        wanted, at = wanted[some], at[some]
+        if not len(at):
+            return None
+        lo, hi = self._now
+        goal = np.abs(wanted)
+        self._program.set_bounds(at, -np.minimum(lo[at], goal), np.minimum(hi[at], goal))
+        self._program.set_costs(at, -np.sign(wanted) / np.maximum(goal, 1.0))
+        try:
+            result = self._program.solve()
+        except InternalError:
+            self._program.forget_basis()
+            return None
+        finally:
+            self._program.set_costs(at, np.zeros(len(at)))
+            self._program.set_bounds(at, -lo[at], hi[at])
+        if result.status != "optimal":
+            return None
+        move = np.zeros(self._problem.n)
+        move[self.columns] = result.primal
+        return move
+
+    def reverse(self, move: FloatArray) -> FloatArray:
+        """A movement of this region (float64[n]) turned round, as far as the room goes."""
+        part = move[self.columns]
+        moving = np.abs(part) > _STILL
+        room = np.where(part > 0, *self._now)[moving]
+        back = float((room / np.abs(part[moving])).min(initial=1e6))
+        return move * -back
+
     def push(self, cell: int, direction: int) -> Reach:
         """Move a cell as far as it goes, up (1) or down (-1)."""
         problem = self._problem
@@ -182,10 +219,16 @@ class Certificates:
         np.maximum(self.up, moved, out=self.up)
         np.maximum(self.down, -moved, out=self.down)
 
+    def keep(self, move: FloatArray) -> None:
+        """Credit a movement within the full room, and remember it."""
+        self.add(move)
+        cells = np.flatnonzero(move)
+        self.moves.append((cells, move[cells]))
+
     def met(self) -> BoolArray:
         """Targets whose every level is certified (bool[t])."""
         targets, keep = self._problem.targets, 1 - SLACK
-        return (
+        return np.asarray(
             (self.up >= targets.upper * keep)
             & (self.down >= targets.lower * keep)
             & (self.up + self.down >= targets.sliding * keep)
@@ -240,6 +283,7 @@ def check_pattern(
     chosen = np.arange(len(targets)) if only is None else np.asarray(only, dtype=np.int64)
     certificates = Certificates(problem)
     region = Region(problem, problem.lo * hidden, problem.hi * hidden)
+    _sweep(problem, region, certificates, chosen)
     found: list[Shortfall] = []
     for k in chosen[np.argsort(targets.attacker[chosen], kind="stable")]:
         found += _check_target(problem, region, certificates, int(k))
@@ -268,6 +312,7 @@ def without_safe_targets(
     if not len(open_):
         return problem, []
     region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced)
+    _sweep(problem, region, certificates, open_)
     for k in open_[np.argsort(old.attacker[open_], kind="stable")].tolist():
         if clock.out:
             break
@@ -281,6 +326,27 @@ def without_safe_targets(
 def is_safe(problem: Problem, hidden: BoolArray, only: IntArray | None = None) -> bool:
     """Does a pattern keep every requirement (of the targets named)?"""
     return not check_pattern(problem, hidden, only=only, stop_at=1)
+
+
+def _sweep(problem: Problem, region: Region, certificates: Certificates, chosen: IntArray) -> None:
+    """Certify many targets with few programs."""
+    targets = problem.targets
+    missing = np.inf
+    while True:
+        left = chosen[~certificates.met()[chosen]]
+        if len(left) < _SWEPT or len(left) > missing - _SWEPT:
+            return
+        missing = len(left)
+        wide = targets.sliding[left]
+        up = np.maximum(targets.upper[left], wide - certificates.down[left])
+        down = np.maximum(targets.lower[left], wide - certificates.up[left])
+        goal = np.where(certificates.up[left] < up * (1 - SLACK), up, -down)
+        cells, first = np.unique(targets.cell[left], return_index=True)
+        move = region.sweep(cells, goal[first])
+        if move is None:
+            return
+        certificates.keep(move)
+        certificates.add(region.reverse(move))
 
 
 def _check_target(problem: Problem, region: Region, certificates: Certificates, k: int) -> list[Shortfall]:
@@ -297,9 +363,8 @@ def _check_target(problem: Problem, region: Region, certificates: Certificates, 
         if best[k] >= level * keep and wide:
             continue
         reach = region.push(cell, side)
-        certificates.add(reach.move)
-        cells = np.flatnonzero(reach.move)
-        certificates.moves.append((cells, reach.move[cells]))
+        certificates.keep(reach.move)
+        certificates.add(region.reverse(reach.move))
         duals[side] = reach.dual
         if reach.value < level * keep:
             found.append(Shortfall(k, kind, level, reach.value, capacity(problem, reach.dual)))

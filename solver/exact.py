@@ -14,10 +14,11 @@ import numpy as np
 
 from solver.attack import Movement, check_pattern
 from solver.borrow import borrow
+from solver.branching import Brancher, cost_step
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError
 from solver.heuristics.clock import Clock
-from solver.incumbent import make_safe
+from solver.incumbent import complete, make_safe
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
 from solver.master import Master, fixable
@@ -29,12 +30,13 @@ _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
 _STALL = 12
 _COARSE = 0.02
+_PATIENCE = 0.3
 _ROOM = 0.02
 _HOPE = 0.12
 _PART = 0.15
 _ATTEMPTS = 40
 _EASY_NODES = 300
-_EASY_WORK = 500.0
+_EASY_WORK = 1000.0
 
 
 @dataclass(order=True)
@@ -82,7 +84,7 @@ class Search:
         self._separator = Separator(problem, clock)
         self._charged, self._next_round = 0.0, 1
         self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
-        self._up, self._down = _Average(problem.n), _Average(problem.n)
+        self._brancher = Brancher(problem, self._master, self._solve, self._cutoff)
         self._root: LpResult | None = None
         self._master.add(relation_cuts(problem)[0])
 
@@ -159,6 +161,8 @@ class Search:
             history.append(result.objective)
             if self.closed or self._clock.out:
                 return False
+            if self._late:
+                break
             master.grow_older(result)
             x = self._point(result)
             if self._whole(x):
@@ -175,6 +179,11 @@ class Search:
                 break
         self._fix_root()
         return True
+
+    @property
+    def _late(self) -> bool:
+        """Is it time to look for a safe pattern, whatever it costs?"""
+        return not self.safe and self._clock.spent > _PATIENCE
 
     def _stalled(self, history: list[float]) -> bool:
         gained = history[-1] - history[-1 - _STALL]
@@ -207,6 +216,8 @@ class Search:
         for _ in range(_ATTEMPTS):
             if self.closed or self._clock.out or self._root is None:
                 return False
+            if self._late:
+                break
             before = self.bound
             room = max(room, _ROOM * before, self.step)
             supposed = before + room if before + room < self.cost - self.step else np.inf
@@ -347,7 +358,7 @@ class Search:
         return self._children(node, lower, upper, result)
 
     def _children(self, node: _Node, lower: FloatArray, upper: FloatArray, result: LpResult) -> list[_Node]:
-        column, bounds = self._choose(node, lower, upper, result)
+        column, bounds = self._brancher.choose(node.bound, node.depth, lower, upper, result)
         children = []
         for value, bound in zip((0.0, 1.0), bounds, strict=True):
             if self._cutoff(bound):
@@ -359,64 +370,6 @@ class Search:
         if len(children) == 2 and result.primal[column] > 0.5:
             children.reverse()
         return children
-
-    def _choose(
-        self, node: _Node, lower: FloatArray, upper: FloatArray, result: LpResult
-    ) -> tuple[int, tuple[float, float]]:
-        """Branching column by pseudo-costs, tried on the program where they are unreliable."""
-        x = result.primal
-        fractional = np.flatnonzero((x > _INTEGRAL) & (x < 1 - _INTEGRAL) & (lower < upper))
-        part = x[fractional]
-        weight = self._problem.weight[fractional]
-        down = self._down.guess(fractional, weight) * part
-        up = self._up.guess(fractional, weight) * (1 - part)
-        score = _score(down, up)
-        order = np.argsort(-score, kind="stable")
-        best, best_score, best_bounds = -1, -1.0, (0.0, 0.0)
-        tries = 12 if node.depth < 6 else 6
-        patience = 0
-        basis = None
-        for k in order[: 4 * tries]:
-            column = int(fractional[k])
-            reliable = min(self._down.count[column], self._up.count[column]) >= 4
-            bounds = (node.bound, node.bound)
-            value = float(score[k])
-            if not reliable and tries > 0:
-                tries -= 1
-                basis = self._master.save() if basis is None else basis
-                bounds = self._try(column, lower, upper, result.objective, basis)
-                gains = [max(bound - result.objective, 0.0) for bound in bounds]
-                self._down.note(column, gains[0] / part[k])
-                self._up.note(column, gains[1] / (1 - part[k]))
-                value = float(_score(np.array(gains[:1]), np.array(gains[1:]))[0])
-                if all(self._cutoff(bound) for bound in bounds):
-                    return column, bounds
-            if value > best_score:
-                best, best_score, best_bounds, patience = column, value, bounds, 0
-            else:
-                patience += 1
-                if patience >= 5:
-                    break
-        if basis is not None:
-            self._master.set_bounds(lower, upper)
-            self._master.load(basis)
-        return best, best_bounds
-
-    def _try(
-        self, column: int, lower: FloatArray, upper: FloatArray, objective: float, basis: object
-    ) -> tuple[float, float]:
-        found = []
-        for value in (0.0, 1.0):
-            low, high = lower.copy(), upper.copy()
-            low[column] = high[column] = value
-            self._master.set_bounds(low, high)
-            self._master.load(basis)
-            result = self._solve(iterations=60)
-            if result.status == "infeasible":
-                found.append(np.inf)
-            else:
-                found.append(max(result.objective, objective))
-        return found[0], found[1]
 
     # ----------------------------------------------------------------- pieces
 
@@ -432,8 +385,10 @@ class Search:
         self._clock.charge((work - self._charged) * 1e3)
         self._charged = work
 
-    def _separate(self, x: FloatArray, least: float, hope: float = 0.0) -> list[Cut]:
-        cuts = self._separator.separate(x, least=least, hope=hope)
+    def _separate(
+        self, x: FloatArray, least: float, hope: float = 0.0, only: IntArray | None = None
+    ) -> list[Cut]:
+        cuts = self._separator.separate(x, least=least, hope=hope, only=only)
         self._charge()
         return cuts
 
@@ -447,16 +402,16 @@ class Search:
         """Cuts against a 0/1 point, or none if it is safe (then it is the incumbent)."""
         hidden = x > 0.5
         point = as_point(self._problem, hidden)
-        cuts = self._separate(point, least=1e-6)
-        if cuts:
-            return cuts
         moves: list[Movement] = []
         shortfalls = check_pattern(self._problem, hidden, moves=moves)
         if not shortfalls:
             self._accept(hidden, moves)
+            return []
+        exposed = np.array([shortfall.target for shortfall in shortfalls])
+        cuts = self._separate(point, least=1e-6, only=exposed)
         for shortfall in shortfalls:
             cuts += knapsack_cuts(shortfall.coefs, shortfall.level, self._problem.forced, point, 1e-9)
-        if shortfalls and not cuts:
+        if not cuts:
             raise InternalError("an unsafe pattern violates no inequality")
         return cuts
 
@@ -465,6 +420,8 @@ class Search:
         the relaxation hides in part, cleaned."""
         problem, allowed = self._problem, self._upper > 0
         support = allowed & (x > _INTEGRAL)
+        if not self.safe:
+            self._settle(problem.forced | support)
         price = problem.weight * (1 - x)
         found = make_safe(problem, problem.forced, price, support, self._clock)
         if found is None:
@@ -477,6 +434,18 @@ class Search:
         found = make_safe(problem, hidden, problem.weight, hidden | support, self._clock)
         if found is not None:
             self._accept(found)
+
+    def _settle(self, hidden: BoolArray) -> None:
+        """A first incumbent that contains a pattern, without search for a cheap one."""
+        moves: list[Movement] = []
+        shortfalls = check_pattern(self._problem, hidden, moves=moves)
+        if not shortfalls:
+            self._accept(hidden, moves)
+            return
+        exposed = np.unique(np.array([shortfall.target for shortfall in shortfalls]))
+        found = complete(self._problem, hidden, exposed, self._clock)
+        if found is not None:
+            self._accept(found, moves)
 
     def _accept(self, hidden: BoolArray, moves: list[Movement] | None = None) -> None:
         cost = self._problem.cost(hidden)
@@ -508,39 +477,3 @@ class Search:
         if bound > self.bound:
             self.bound = bound
             self._report("bound", self.bound, self.cost)
-
-
-class _Average:
-    """Mean gain per unit of a column, guessed from its weight until known."""
-
-    def __init__(self, n: int) -> None:
-        self.count: IntArray = np.zeros(n, dtype=np.int64)
-        self._sum = np.zeros(n)
-        self._ratio, self._known = 0.0, 0
-
-    def note(self, column: int, gain: float) -> None:
-        if np.isfinite(gain):
-            self.count[column] += 1
-            self._sum[column] += gain
-
-    def guess(self, columns: IntArray, weight: FloatArray) -> FloatArray:
-        count = self.count[columns]
-        seen = self.count > 0
-        typical = float(self._sum[seen].sum() / self.count[seen].sum()) if seen.any() else 1.0
-        share = typical / max(float(weight.mean()), 1e-12)
-        return np.where(count > 0, self._sum[columns] / np.maximum(count, 1), share * weight)
-
-
-def _score(down: FloatArray, up: FloatArray) -> FloatArray:
-    return np.maximum(down, 1e-6) * np.maximum(up, 1e-6)
-
-
-def cost_step(weight: FloatArray) -> float:
-    """All costs are multiples of this; 0 if none is found."""
-    positive = weight[weight > 0]
-    for factor in (1.0, 10.0, 100.0, 1000.0, 1e4):
-        scaled = positive * factor
-        whole = np.round(scaled)
-        if len(whole) and (np.abs(scaled - whole) <= 1e-9 * whole).all() and whole.max() < 2**52:
-            return float(np.gcd.reduce(whole.astype(np.int64))) / factor
-    return 0.0

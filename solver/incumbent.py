@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.clock import Clock
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.needs import Cover, gather_needs
-from solver.instance import BoolArray, FloatArray
-from solver.presolve import FrozenTargetError, Problem
+from solver.instance import BoolArray, FloatArray, IntArray
+from solver.presolve import FrozenTargetError, Problem, Targets
+
+
+class _OutOfTimeError(Exception):
+    """A strict clock has run out."""
+
+
+class _Strict(Clock):
+    """Stops whoever works by a clock as soon as that has run out."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock.seconds_left)
+        self._clock = clock
+
+    def charge(self, size: float) -> None:
+        """Note effort, and stop if it was the last."""
+        self._clock.charge(size)
+        if self._clock.out:
+            raise _OutOfTimeError
+
+
+def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Clock) -> BoolArray | None:
+    """Hide more until the targets that a pattern leaves exposed (indices) are safe, and no second
+    thoughts: quick when they are few.
+
+    Returns
+    -------
+    bool[n] or None
+        None if time did not suffice, or nothing protects them.
+    """
+    old = problem.targets
+    levels = (old.lower[exposed], old.upper[exposed], old.sliding[exposed])
+    part = replace(problem, targets=Targets(old.attacker[exposed], old.cell[exposed], *levels))
+    try:
+        cover = Cover(part, gather_needs(part), hidden)
+        protect_lp(cover, _Strict(clock), problem.weight)
+    except (FrozenTargetError, _OutOfTimeError):
+        return None
+    return cover.hidden
 
 
 def make_safe(
-    problem: Problem, hidden: BoolArray, price: FloatArray, allowed: BoolArray, clock: Clock
+    problem: Problem,
+    hidden: BoolArray,
+    price: FloatArray,
+    allowed: BoolArray,
+    clock: Clock,
+    *,
+    patient: bool = False,
 ) -> BoolArray | None:
     """Hide more until a pattern is safe, then show again what it does not need.
 
@@ -23,18 +69,24 @@ def make_safe(
         Cost of hiding each column as this search sees it.
     allowed : bool[n]
         Columns that may be hidden.
+    patient
+        Go on when the clock is out.
 
     Returns
     -------
     bool[n] or None
-        None if no pattern of the allowed columns is safe.
+        None if no pattern of the allowed columns is safe, or time did not suffice to find one.
     """
+    clock = clock if patient else _Strict(clock)
     try:
-        needs = gather_needs(problem)
-        cover = Cover(problem, needs, hidden)
+        cover = Cover(problem, gather_needs(problem), hidden)
         meet_within(cover, clock)
         protect_lp(cover, clock, price, allowed)
-    except FrozenTargetError:
+    except (FrozenTargetError, _OutOfTimeError):
         return None
-    clean_up(cover, clock)
+    try:
+        clean_up(cover, clock)
+    except _OutOfTimeError:
+        # What was shown until then was not needed.
+        return cover.hidden
     return cover.hidden

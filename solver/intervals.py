@@ -333,8 +333,14 @@ class _Program:
             try:
                 self._program.set_costs(target, np.array([-float(side)]))
                 result = self._program.solve()
+                if result.status == "unbounded":
+                    if self._recedes(k, side):
+                        self._program.set_costs(target, np.zeros(1))
+                        return None
+                    result = self._program.solve(afresh=True)
                 self._program.set_costs(target, np.zeros(1))
-                if result.status == "unbounded" and not self._bounded(k, side):
+                # From rest on, without a vertex far away, the answer is to be believed.
+                if result.status == "unbounded" and not np.isfinite(self.room(side)[k]):
                     return None
                 if result.status == "optimal":
                     return result.primal, result.row_duals
@@ -345,9 +351,13 @@ class _Program:
                 raise InternalError(f"an interval problem ended {result.status}")
             self._build()
 
-    def _bounded(self, k: int, side: int) -> bool:
-        """Does the cell's own bound limit it?"""
-        return bool(np.isfinite(self.room(side)[k]))
+    def _recedes(self, k: int, side: int) -> bool:
+        """Can a cell really move without end?"""
+        if np.isfinite(self.room(side)[k]):
+            return False
+        lo, hi = self._lo.copy(), self._hi.copy()
+        lo[self._held] = hi[self._held] = 0.0
+        return self._program.recedes(-lo, hi)
 
 
 class Claims:

@@ -264,6 +264,17 @@ class LinearProgram:
         basis.valid, basis.alien = True, False
         return basis
 
+    def recedes(self, lower: FloatArray, upper: FloatArray) -> bool:
+        """Is the ray behind the last answer "unbounded" one that keeps within these bounds
+        (float64[columns])? From a vertex very far away HiGHS may miss the bound that stops it.
+        """
+        _, found, values = self._highs.getPrimalRay()
+        if not found:
+            return False
+        ray = np.array(values)
+        little = 1e-9 * float(np.abs(ray).max(initial=0.0))
+        return bool((ray[np.isfinite(lower)] >= -little).all() and (ray[np.isfinite(upper)] <= little).all())
+
     def forget_basis(self) -> None:
         """Start the next solve from scratch: after changes of bounds and costs at once, what is left
         of the old basis is neither primal nor dual feasible and costs many times more.
@@ -417,6 +428,8 @@ def bound_cells(
             target = cells[k : k + 1]
             program.set_costs(target, np.array([sign]))
             result = program.solve()
+            if result.status == "unbounded" and not program.recedes(lower, upper):
+                result = program.solve(afresh=True)
             if result.status == "infeasible" or result.status == "limit":
                 raise InternalError("the relation system of an interval problem has no solution")
             program.set_costs(target, np.zeros(1))

@@ -47,7 +47,7 @@ class Separator:
         self._hope = np.ones(len(order))
 
     def separate(
-        self, x: FloatArray, *, least: float, hope: float = 0.0, enough: int | None = None
+        self, x: FloatArray, *, least: float, hope: float = 0.0, only: IntArray | None = None
     ) -> list[Cut]:
         """Violated inequalities at x.
 
@@ -59,8 +59,8 @@ class Separator:
             Smallest violation worth having.
         hope
             Skip requirements that gave a cut less often than this lately (0: ask all).
-        enough
-            Stop after so many cuts.
+        only
+            Ask on behalf of these targets alone (indices).
         """
         problem = self._problem
         x = np.where(x > _ZERO, x, 0.0)
@@ -68,7 +68,10 @@ class Separator:
         region: Region | None = None
         certificates = Certificates(problem)
         last_level = np.nan
-        for r in self._asked(hope):
+        asked = np.flatnonzero(self._hope >= hope)
+        if only is not None:
+            asked = asked[np.isin(self._target[asked], only)]
+        for r in asked.tolist():
             t, kind, level = int(self._target[r]), int(self._kind[r]), float(self._level[r])
             if self._certified(certificates, t, kind, level):
                 self._hope[r] *= _MEMORY
@@ -84,20 +87,18 @@ class Separator:
             assert region is not None
             region.use(int(problem.targets.attacker[t]))
             if kind == 1 and symmetric and level == problem.targets.upper[t]:
+                # The same both ways.
                 continue
             coefs = self._ask(region, certificates, t, kind, level)
             new = knapsack_cuts(coefs, level, problem.forced, x, least)
             cuts.extend(new)
             self._hope[r] = _MEMORY * self._hope[r] + (1 - _MEMORY) * bool(new)
-            if self.clock.out or (enough is not None and len(cuts.found) >= enough):
+            if self.clock.out:
                 break
         cuts.extend(row_bridgeless(problem, x, least))
         if region is not None:
             self.work += region.work
         return cuts.found
-
-    def _asked(self, hope: float) -> IntArray:
-        return np.flatnonzero(self._hope >= hope)
 
     def _certified(self, certificates: Certificates, t: int, kind: int, level: float) -> bool:
         need = level * (1 - SLACK)

@@ -192,7 +192,7 @@ class _Run:
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
         if self._method == "exact" and begin is None:
             everything = np.ones(problem.n, dtype=np.bool_)
-            quick = make_safe(problem, problem.forced, problem.weight, everything, self._clock)
+            quick = make_safe(problem, problem.forced, problem.weight, everything, self._clock, patient=True)
             if quick is not None:
                 return quick
         try:

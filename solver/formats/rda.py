@@ -42,7 +42,8 @@ ROLES: Mapping[str, str] = {
 
 WRITTEN = {role: tag for tag, role in [*ROLES.items()][::-1]}
 FIELDS = {"TOTCODE": "total", "CODELIST": "codelist", "HIERCODELIST": "hierarchy", "HIERLEADSTRING": "mark"}
-OTHER = ("HIERARCHICAL", "HIERLEVELS", "DECIMALS", "DISTANCE", "TRUNCABLE")
+KEPT = ("DISTANCE", "TRUNCABLE")
+OTHER = ("HIERARCHICAL", "HIERLEVELS", "DECIMALS", *KEPT)
 FILE_TAGS = {"SEPARATOR": "separator", "SAFE": "safe", "UNSAFE": "unsafe", "PROTECT": "protect"}
 KNOWN = frozenset((*ROLES, *FIELDS, *OTHER, *FILE_TAGS))
 _TOKEN = re.compile(r'"([^"]*)"|(\S+)')
@@ -54,6 +55,7 @@ class Variable:
 
     ``start`` (from 1) and ``width`` are positions in a file of fixed columns. ``mark`` is the level mark of
     the hierarchy file, ``levels`` the numbers of characters that each level of a hierarchical code takes.
+    ``kept`` are tags without effect here, with their arguments, for who reads the file after us.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Variable:
     levels: tuple[int, ...] = ()
     decimals: int = 0
     requests: tuple[str, ...] = ()
+    kept: tuple[tuple[str, tuple[str, ...]], ...] = ()
     line: int | None = None
 
     @property
@@ -211,6 +214,8 @@ def _apply(entry: dict[str, Any], tag: str, arguments: Sequence[str], line: int,
             entry["decimals"] = int(arguments[0])
         else:
             entry["levels"] = tuple(int(word) for word in arguments if int(word))
+    elif tag in KEPT:
+        entry["kept"] = (*entry.get("kept", ()), (tag, tuple(arguments)))
     elif tag not in KNOWN:
         problems.add(f"<{tag}> is an unknown tag.", f"Known are {', '.join(sorted(KNOWN))}.", line=line)
 
@@ -282,6 +287,7 @@ def write_rda(metadata: Metadata, path: str | Path) -> None:
             lines.append(f"  <HIERLEVELS> {' '.join(map(str, v.levels))}")
         if v.decimals:
             lines.append(f"  <DECIMALS> {v.decimals}")
+        lines += ["  " + " ".join([f"<{tag}>", *arguments]) for tag, arguments in v.kept]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

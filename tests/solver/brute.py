@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
+import highspy
 import numpy as np
 from scipy.optimize import linprog
 
 from solver import Insider, Instance, Status
+
+# Farther than any level of these instances takes any cell.
+_FAR = 1e5
 
 
 def random_instance(seed: int, *, largest: int = 12) -> Instance:
@@ -49,29 +51,89 @@ def random_instance(seed: int, *, largest: int = 12) -> Instance:
 
 
 def cheapest(instance: Instance) -> float | None:
-    """Cost of the cheapest safe pattern, None if there is none."""
+    """Cost of the cheapest safe pattern, None if there is none: patterns in the order of their cost.
+
+    What is hidden in an unsafe pattern is unsafe too with less; and the dual of the attacker problem
+    that shows it is unsafe tells with what more it still is. Those patterns are passed over.
+    """
     free = np.flatnonzero(instance.status == Status.FREE)
     weight = instance.weight[free]
-    choices = [list(c) for size in range(len(free) + 1) for c in combinations(range(len(free)), size)]
-    if not _safe(instance, np.array(instance.may_hide)):
+    patterns = (np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1 > 0
+    costs = patterns @ weight
+    order = np.argsort(costs, kind="stable")
+    possible = np.ones(len(order), dtype=np.bool_)
+    attackers = _Attackers(instance)
+    if attackers.unsafe(np.array(instance.may_hide)) is not None:
         return None
-    for choice in sorted(choices, key=lambda c: weight[c].sum()):
+    for k in order.tolist():
+        if not possible[k]:
+            continue
         hidden = instance.always_hidden.copy()
-        hidden[free[choice]] = True
-        if _safe(instance, hidden):
-            return float(weight[choice].sum())
-    return None
+        hidden[free[patterns[k]]] = True
+        proof = attackers.unsafe(hidden)
+        if proof is None:
+            return float(costs[k])
+        room, level = proof
+        always = float(room[instance.always_hidden].sum())
+        possible &= ~(always + patterns @ room[free] < level - 1e-7)
+        possible[k] = False
+    raise AssertionError("hiding everything is safe, but no pattern is")
 
 
-def _safe(instance: Instance, hidden: np.ndarray) -> bool:
-    for known, cells, lpl, upl, spl in _attackers(instance):
-        moving = hidden.copy()
-        moving[known] = False
-        for cell, low, high, width in zip(cells, lpl, upl, spl, strict=True):
-            down, up = (_reach(instance, moving, int(cell), side) for side in (-1, 1))
-            if down < low - 1e-7 or up < high - 1e-7 or down + up < width - 1e-7:
-                return False
-    return True
+class _Attackers:
+    """All attacker problems of an instance, one linear program with changing bounds and costs."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._matrix = instance.matrix
+        self._low = np.maximum(instance.lower_bound - instance.value, -_FAR)
+        self._high = np.minimum(instance.upper_bound - instance.value, _FAR)
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = instance.n, instance.m
+        model.col_cost_ = model.col_lower_ = model.col_upper_ = np.zeros(instance.n)
+        model.row_lower_ = model.row_upper_ = np.zeros(instance.m)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = instance.matrix.indptr.astype(np.int32)
+        model.a_matrix_.index_ = instance.matrix.indices.astype(np.int32)
+        model.a_matrix_.value_ = instance.matrix.data
+        self._highs = highspy.Highs()
+        self._highs.setOptionValue("output_flag", False)
+        # The scheduler is shared: whoever runs first in a process decides for all.
+        self._highs.setOptionValue("threads", 1)
+        self._highs.passModel(model)
+        self._columns = np.arange(instance.n, dtype=np.int32)
+
+    def unsafe(self, hidden: np.ndarray) -> tuple[np.ndarray, float] | None:
+        """None if safe, else what each hidden cell allows a target at most (float64[n]), and the
+        level that these don't add up to."""
+        for known, cells, lpl, upl, spl in _attackers(self._instance):
+            moving = hidden.copy()
+            moving[known] = False
+            low, high = np.where(moving, self._low, 0.0), np.where(moving, self._high, 0.0)
+            self._highs.changeColsBounds(len(low), self._columns, low, high)
+            for cell, down, up, width in zip(cells.tolist(), lpl, upl, spl, strict=True):
+                rooms = []
+                for side, level in ((-1, down), (1, up)):
+                    reach, room = self._reach(cell, side)
+                    room[known] = 0.0
+                    rooms.append((reach, room))
+                    if reach < level - 1e-7:
+                        return room, float(level)
+                if rooms[0][0] + rooms[1][0] < width - 1e-7:
+                    return rooms[0][1] + rooms[1][1], float(width)
+        return None
+
+    def _reach(self, cell: int, side: int) -> tuple[float, np.ndarray]:
+        cost = np.zeros(self._instance.n)
+        cost[cell] = -side
+        self._highs.changeColsCost(len(cost), self._columns, cost)
+        self._highs.run()
+        assert self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        solution = self._highs.getSolution()
+        dual = -cost - self._matrix.T @ -np.array(solution.row_dual)
+        dual[np.abs(dual) < 1e-9] = 0.0
+        room = np.where(dual > 0, dual * self._high, dual * self._low)
+        return side * float(np.array(solution.col_value)[cell]), room
 
 
 def _attackers(instance: Instance) -> list[tuple]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver.attack import check_pattern
-from solver.cuts import knapsack_cuts
+from solver.cuts import knapsack_cuts, relation_cuts
 from solver.heuristics.clock import Clock
 from solver.instance import Instance
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
@@ -67,6 +67,10 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
         separator = Separator(problem, Clock())
         # Bridgeless inequalities hold for the cheapest patterns only: leave them out.
         cuts = [c for x in points for c in separator.separate(x, least=1e-6) if (c.coefs >= 0).all()]
+        plain, exposed = relation_cuts(problem)
+        cuts += plain
+        failed = {shortfall.target for shortfall in check_pattern(problem, problem.forced)}
+        assert set(np.flatnonzero(exposed)) <= failed
         for x in patterns:
             for shortfall in check_pattern(problem, x):
                 point = x.astype(float)

@@ -9,9 +9,12 @@ import pytest
 from brute import _reach, random_instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.linalg import null_space
 from shared import instance_file
 
 from solver import InfeasibleError, InputError, Instance, audit, explain, solve
+from solver.audit import exposures_among, find_exposures
 
 
 def _some_pattern(instance: Instance, seed: int) -> np.ndarray:
@@ -31,6 +34,21 @@ def test_intervals_equal_plain_programs(seed: int) -> None:
         down, up = (_reach(instance, hidden, int(cell), side) for side in (-1, 1))
         assert report.lower[k] == pytest.approx(instance.value[cell] - down, abs=1e-6)
         assert report.upper[k] == pytest.approx(instance.value[cell] + up, abs=1e-6)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 10**9))
+def test_movements_offered_to_the_audit_are_not_trusted(seed: int) -> None:
+    """Made up, right, or right for a wider pattern: what is exposed stays exposed."""
+    instance = random_instance(seed)
+    hidden = _some_pattern(instance, seed)
+    rng = np.random.default_rng(seed)
+    basis = null_space(instance.matrix.toarray()) if instance.m else np.eye(instance.n)
+    honest = (basis @ rng.normal(size=(basis.shape[1], 4)) * rng.choice([0.1, 1.0, 50.0])).T
+    wider = np.where(instance.may_hide, honest, 0.0)
+    moves = sparse.csr_array(np.vstack([honest, wider, rng.normal(size=(4, instance.n)) * 10]))
+    expected = [(e.cell, e.attacker) for e in audit(instance, hidden).exposures]
+    assert [(e.cell, e.attacker) for e in find_exposures(instance, hidden, moves)] == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -142,3 +160,21 @@ def test_infeasibility_names_cells_relations_and_what_is_shown() -> None:
         solve(instance)
     (obstacle,) = caught.value.obstacles
     assert (obstacle.cell, obstacle.shown, obstacle.relations) == ("small", ("total", "rest"), (0,))
+
+
+def test_no_bound_is_missed_from_far_away() -> None:
+    """Up to a bound of a thousand million and back: the way down still ends at the other cell's bound."""
+    instance = Instance.from_arrays(
+        [0.0, 0.0],
+        [[1, -2]],
+        status=["x", "u"],
+        lower_bound=[0, -np.inf],
+        upper_bound=[np.inf, 1e9],
+        lpl=[0, 0.5],
+        upl=[0, 1.5],
+    )
+    (exposure,) = exposures_among(instance, np.ones(2, dtype=np.bool_), np.array([0, 1]))
+    assert exposure.interval == (0, 1e9)
+    with pytest.raises(InfeasibleError) as raised:
+        solve(instance)
+    assert [obstacle.cell for obstacle in raised.value.obstacles] == ["1"]

@@ -26,10 +26,10 @@ def _cost(instance: Instance, method: str = "exact") -> float | None:
     return solution.cost
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=2000, deadline=None)
 @given(st.integers(0, 10**9))
 def test_equals_brute_force(seed: int) -> None:
-    instance = random_instance(seed, largest=8)
+    instance = random_instance(seed, largest=14)
     assert _cost(instance) == pytest.approx(cheapest(instance))
 
 
@@ -90,6 +90,14 @@ def test_a_time_limit_still_gives_a_safe_pattern_and_a_bound() -> None:
     assert 0 <= solution.lower_bound <= solution.cost
     assert audit(instance, solution.hidden).ok
     assert all(a.lower <= b.lower and a.upper >= b.upper for a, b in itertools.pairwise(seen))
+
+
+@pytest.mark.parametrize("name", ["hier7x7x7_p15", "ssb_d53_age3_fst3_sex_t4", "r50x50_p125"])
+def test_out_of_time_at_once_there_is_a_safe_pattern_nevertheless(name: str) -> None:
+    instance = Instance.from_jj(instance_file(name))
+    solution = solve(instance, "exact", work_limit=1e-9)
+    assert solution.status == "feasible"
+    assert audit(instance, solution.hidden).ok
 
 
 def test_an_interrupt_returns_the_incumbent() -> None:

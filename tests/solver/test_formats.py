@@ -238,7 +238,8 @@ def test_microdata_of_fixed_columns(tmp_path: Path) -> None:
 
 def test_metadata_round_trip(tmp_path: Path) -> None:
     tabular = (
-        '<SEPARATOR> ","\n<UNSAFE> "X"\nreg\n <RECODABLE>\n <TOTCODE> "All"\nv\n <NUMERIC>\n'
+        '<SEPARATOR> ","\n<UNSAFE> "X"\nreg\n <RECODABLE>\n <TOTCODE> "All"\n <DISTANCE> 1 3 5\n'
+        " <TRUNCABLE>\nv\n <NUMERIC>\n"
         "c\n <NUMERIC> <COST>\nf\n <FREQUENCY>\nt\n <MAXSCORE>\nl\n <NUMERIC> <LOWERPL>\n"
         "u\n <NUMERIC> <UPPERPL>\ns\n <STATUS>\n"
     )
@@ -252,6 +253,7 @@ def test_metadata_round_trip(tmp_path: Path) -> None:
             return variables, meta.separator, meta.unsafe  # type: ignore[attr-defined]
 
         assert bare(again) == bare(metadata)
+    assert "<DISTANCE> 1 3 5" in (tmp_path / "w.rda").read_text("utf-8")
 
 
 def test_tabular_text_by_metadata(tmp_path: Path) -> None:
