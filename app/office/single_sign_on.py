@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.httpx_client import OAuth2Client
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
@@ -160,6 +159,9 @@ class SingleSignOn:
         return Vouched(self._provider.issuer, str(claims["sub"]), name)
 
     def _client(self, back: str) -> Any:
+        # Loaded when it is used: few offices need it, and its import warns every command of httpx.
+        from authlib.integrations.httpx_client import OAuth2Client
+
         provider = self._provider
         return OAuth2Client(
             provider.client_id,
