@@ -15,18 +15,21 @@ from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.progress import ProgressCallback
 from app.domain.publication import Publication
 from app.mdx import parse, substitute
+from app.office.keys import signer_of
 from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_publication
 from app.pipeline.explore import Answer, cube_asked, explore
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, released_id, run
+from app.pipeline.run import STEP_NAMES, Outcome, Wish, released_id, run
 from app.pipeline.run import export_problems as write_problems
 from app.redteam.attack import Promises
 from app.redteam.report import Promise
 from app.serve.adhoc import Adhoc
 from app.serve.port import Asker
 
+#: Folder in a publication's where its state is kept.
+STATE = ".celosia"
 DATABASE_VARIABLE = "CELOSIA_DATABASE_URL"
 
 
@@ -81,7 +84,8 @@ def run_publication(
     publication = load_publication(folder)
     with publication_store(folder) as store:
         steps = STEP_NAMES if step is None else (step,)
-        return run(publication, store, open_cube, steps, progress)
+        wish = Wish(signer=signer_of(folder / STATE))
+        return run(publication, store, open_cube, steps, progress, wish)
 
 
 def check_publication(folder: Path) -> Publication:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.bootstrap import DATABASE_VARIABLE, publication_store, store_url
+from app.bootstrap import DATABASE_VARIABLE, STATE, publication_store, store_url
 from app.bootstrap.engines import open_cube
 from app.db.jobs import JobTable
 from app.db.journal import JournalStore
@@ -20,6 +20,7 @@ from app.domain.job import Job, Lease
 from app.office.folders import WorkFolders
 from app.office.jobs import Jobs
 from app.office.journal import Journal
+from app.office.keys import KEY_VARIABLE, signer_of
 from app.office.process import Errand, launcher
 from app.office.versions import Versions
 from app.office.work import Ending, Report, perform
@@ -100,7 +101,10 @@ def perform_errand(errand: Errand) -> Report:
                 raise UserError(f"Job {job.id} is on the files of a folder, which this worker doesn't have.")
             return publication
 
+        signer = None
+        if publication is not None or os.environ.get(KEY_VARIABLE):
+            signer = signer_of((publication or folder) / STATE)
         with span("job", job=job.id, attempt=job.attempt):
-            return perform(Lease(job, errand.token), table, store, materialise, open_cube, folder)
+            return perform(Lease(job, errand.token), table, store, materialise, open_cube, folder, signer)
     finally:
         store.close()

@@ -22,6 +22,7 @@ from app.office.journal import Journal, Verdict
 from app.office.office import Office
 from app.office.people import People
 from app.office.previews import Previews
+from app.office.releases import Releases
 from app.office.settings import Settings
 from app.office.single_sign_on import SingleSignOn, provider_of
 from app.office.versions import Versions
@@ -59,6 +60,7 @@ def make_office(folder: Path, store: Store) -> Office:
         drafting=Drafting(versions, journal),
         single_sign_on=None if provider is None else SingleSignOn(provider),
         previews=Previews(versions, store, settings, open_cube, state / "drafts"),
+        releases=Releases(store, journal),
     )
 
 

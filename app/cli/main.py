@@ -14,7 +14,7 @@ import httpx
 import typer
 
 from app import bootstrap
-from app.cli import answers, jobs, office, operations, releases, serving, tell
+from app.cli import answers, jobs, office, operations, protection, releases, serving, tell
 from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
 from app.domain.errors import UserError
@@ -72,6 +72,7 @@ class AnswerFormat(StrEnum):
 
 _PUBLISH = "Publish"
 app.add_typer(releases.app, name="releases", rich_help_panel=_PUBLISH)
+protection.register(app)
 _STEPS = "The steps of run, each alone"
 _CHECK = "Look and check"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from time import monotonic
 from typing import Any
@@ -33,6 +33,9 @@ Witness = Callable[[sa.Connection, ReleaseRecord, ReleaseRecord, str], None]
 
 CLOCK_ACTOR = "embargo"
 
+#: The office's setting about approval.
+FOUR_EYES = "four-eyes"
+
 
 @dataclass(frozen=True)
 class Making:
@@ -42,7 +45,6 @@ class Making:
     ----------
     by : str
         Who had it computed.
-    four_eyes : bool
     made_from : str
         Digest of the pattern.
     basis : tuple of str
@@ -59,7 +61,6 @@ class Making:
     """
 
     by: str = "operator"
-    four_eyes: bool = False
     made_from: str = ""
     basis: tuple[str, ...] = ()
     live: bool = True
@@ -254,6 +255,10 @@ class ReleaseBook:
     def put(self, connection: sa.Connection, release_id: str, making: Making) -> None:
         """Complete a row just written: as audited, and live when that is wanted and allowed."""
         _lock(connection)
+        four_eyes = _four_eyes(connection)
+        connection.execute(
+            sa.update(t.release).where(t.release.c.id == release_id).values(four_eyes=four_eyes)
+        )
         connection.execute(
             sa.insert(t.release_knowledge).values(release_id=release_id, body=making.knowledge)
         )
@@ -264,7 +269,7 @@ class ReleaseBook:
                 connection.execute(
                     sa.insert(t.fact_snapshot).values(cube=cube, fingerprint=fingerprint, body=body)
                 )
-        if making.live and not making.four_eyes:
+        if making.live and not four_eyes:
             record = _record(connection, release_id)
             if not _basis_holds(connection, record):
                 raise UserError(
@@ -295,6 +300,7 @@ class ReleaseBook:
         with self._database.writing() as connection:
             _lock(connection)
             record = self._current(connection, release_id, version)
+            record = replace(record, four_eyes=record.four_eyes or _four_eyes(connection))
             target = record.after(action, actor)
             now = self.clock(connection)
             if target is ReleaseState.LIVE:
@@ -391,6 +397,11 @@ def _lock(connection: sa.Connection) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("select pg_advisory_xact_lock(:key)"), {"key": MOVE_LOCK})
+
+
+def _four_eyes(connection: sa.Connection) -> bool:
+    """The office's option that somebody else has to approve a release."""
+    return connection.scalar(sa.select(t.setting.c.value).where(t.setting.c.name == FOUR_EYES)) == "yes"
 
 
 def _missing(connection: sa.Connection, record: ReleaseRecord) -> set[str]:

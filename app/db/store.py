@@ -213,6 +213,10 @@ class Store:
             body = connection.scalar(sa.select(t.release.c.catalogue).where(t.release.c.id == release_id))
         return _expect(Catalogue, RELEASED.decode(body)) if body else None
 
+    def certificate(self, release_id: str) -> str | None:
+        """The text of a release's certificate."""
+        return self.book.certificate(release_id)
+
     # ------------------------------------------------------------------ write side: releases
 
     def publish(
@@ -262,7 +266,6 @@ class Store:
                     fingerprints=dict(release.fingerprints),
                     catalogue=RELEASED.encode(catalogue),
                     made_by=making.by,
-                    four_eyes=making.four_eyes,
                     made_from=making.made_from,
                     basis=list(making.basis),
                     certificate=making.certificate,

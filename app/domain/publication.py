@@ -292,10 +292,8 @@ class Confidentiality:
 
 @dataclass(frozen=True)
 class ReleasePolicy:
-    """``four_eyes``: who had a release computed can't approve it. ``keep``: releases taken down that can be
-    shown again."""
+    """``keep``: releases taken down whose cells are kept, so that they can be shown again."""
 
-    four_eyes: bool = False
     keep: int = 10
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from app.db.engine import has_password
+from app.db.releases import FOUR_EYES
 from app.db.workspace import WorkspaceStore
 from app.domain.errors import UserError
 from app.domain.people import Actor
 from app.office.journal import Journal
 
-_FOUR_EYES = "four-eyes"
 _SOURCES = "sources"
 
 
@@ -23,7 +23,7 @@ class Settings:
 
     def four_eyes(self) -> bool:
         """Whether a release must be approved by another admin than the one who prepared it."""
-        return self._store.setting(_FOUR_EYES) == "yes"
+        return self._store.setting(FOUR_EYES) == "yes"
 
     def set_four_eyes(self, actor: Actor, wanted: bool, origin: str = "") -> None:
         """Turn the option on or off."""
@@ -32,7 +32,7 @@ class Settings:
             self._journal.record(
                 actor, "settings.four-eyes", "approval", {"on": before}, {"on": wanted}, origin
             )
-            self._store.set_setting(_FOUR_EYES, "yes" if wanted else "no")
+            self._store.set_setting(FOUR_EYES, "yes" if wanted else "no")
 
     def sources(self) -> tuple[str, ...]:
         """Databases, as SQLAlchemy URLs, that cubes may read their facts from."""

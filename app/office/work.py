@@ -16,7 +16,7 @@ from app.domain.errors import CelosiaError
 from app.domain.job import Job, JobState, Lease
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
-from app.pipeline.run import STEP_NAMES, OpenCube, Outcome, Wish, released_id, run_steps
+from app.pipeline.run import STEP_NAMES, OpenCube, Outcome, Signer, Wish, released_id, run_steps
 
 #: Results of that many lines of work are kept beside those that are waited for or released.
 KEPT_SCOPES = 6
@@ -45,7 +45,13 @@ class Report:
 
 
 def perform(
-    lease: Lease, table: JobTable, store: Store, materialise: Materialise, open_cube: OpenCube, folder: Path
+    lease: Lease,
+    table: JobTable,
+    store: Store,
+    materialise: Materialise,
+    open_cube: OpenCube,
+    folder: Path,
+    signer: Signer | None = None,
 ) -> Report:
     """Run the steps of a job that aren't done yet, tell how it goes, and store how it ended.
 
@@ -53,6 +59,8 @@ def perform(
     ----------
     folder
         A folder of its own for the publication's files.
+    signer
+        Signs the certificate; None: it stays unsigned.
     """
     job = lease.job
     mine = store.scoped(job.scope, table.fence(lease))
@@ -62,7 +70,8 @@ def perform(
             wanted = tuple(job.options.get("steps") or STEP_NAMES)
             tell = _Teller(table, lease)
             # What a job computes waits for approval.
-            outcome = run_steps(publication, mine, open_cube, wanted, tell, Wish(job.author, live=False))
+            wish = Wish(job.author, live=False, signer=signer)
+            outcome = run_steps(publication, mine, open_cube, wanted, tell, wish)
             tell.last()
             table.log(lease, _summary(outcome.ran, outcome.reused))
             forget_old_scopes(store, table, job.scope)

@@ -82,15 +82,16 @@ def build_problems(publication: Publication, crawl: Crawl, primaries: PrimaryRes
     """
     problems: list[Problem] = []
     for number, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
-        problems.extend(_problems_of(publication.confidentiality, number, cells, verdicts))
+        problems.extend(problems_of(publication.confidentiality, number, cells, verdicts))
     return Problems(
         tuple(sorted(problems, key=lambda problem: (problem.rank, problem.cube, problem.rows[0])))
     )
 
 
-def _problems_of(
+def problems_of(
     confidentiality: Confidentiality, number: int, cells: CubeCells, verdicts: CubePrimaries
 ) -> Iterator[Problem]:
+    """The problems of one cube, which has that number among the crawl's."""
     value = np.nan_to_num(cells.values)
     bounds = bounds_of(
         cells.space, cells.coords, cells.values, tuple(item.aggregator for item in cells.cube.measures)

@@ -100,12 +100,11 @@ def _policy(root: Reader) -> ReleasePolicy:
     section = root.table("release")
     if section is None:
         return ReleasePolicy()
-    four_eyes = section.flag("four-eyes", False)
     keep = section.integer("keep", ReleasePolicy.keep)
     if not 0 <= keep <= MOST_KEPT:
         section.wrong("Key keep is out of range.", f"Give a number of releases, 0 to {MOST_KEPT}.", "keep")
     section.done()
-    return ReleasePolicy(four_eyes, keep)
+    return ReleasePolicy(keep)
 
 
 def _theme(root: Reader, folder: Path) -> Theme:

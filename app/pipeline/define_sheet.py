@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from app.domain.cube import Texts
@@ -13,13 +14,14 @@ from app.domain.publication import (
     CubeDefinition,
     Parameter,
     Position,
+    Publication,
     QueryDefinition,
     Sheet,
     View,
 )
 from app.mdx import Query, parse, parse_expression
 from app.mdx import tree as mdx_tree
-from app.pipeline.toml import Reader, nearest
+from app.pipeline.toml import Mistakes, Reader, nearest, read_document
 
 VIEWS = get_args(View)
 CHARTS = ("bar", "line", "stacked", "pyramid", "scatter")
@@ -47,6 +49,25 @@ def read_sheet(
         reader.wrong("The sheet has no query.", "Add one as [[query]].")
     reader.done()
     return order, Sheet(identity, title, notes, queries, parameters, reader.at())
+
+
+def sheet_of_file(path: Path, publication: Publication) -> Sheet:
+    """A sheet that isn't in the publication's folder; its id is the file's name without the suffix.
+
+    Raises
+    ------
+    UserError
+        With every mistake in it.
+    """
+    mistakes = Mistakes()
+    reader = read_document(path, str(path), mistakes)
+    if reader is None:
+        raise UserError(mistakes.found)
+    cubes = {cube.name: cube for cube in publication.cubes}
+    _, sheet = read_sheet(reader, path.stem, publication.languages, cubes)
+    if mistakes.found:
+        raise UserError(mistakes.found)
+    return sheet
 
 
 def _parameters(

@@ -41,6 +41,13 @@ class Past:
 NO_PAST = Past({}, lambda cube, fingerprint: None)
 
 
+def hidden_before(past: Past) -> frozenset[str]:
+    """Keys of the cells that the last release hid: the next one does best to hide the same."""
+    return frozenset(
+        key for shown in past.shown.values() for key in shown[-1].cells.keys(np.flatnonzero(shown[-1].hidden))
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Levels:
     """Which changes are sensitive (bool[k]), and how uncertain they must stay (float64[k])."""

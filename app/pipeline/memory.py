@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
@@ -16,6 +17,19 @@ from app.pipeline.build import Problems
 from app.pipeline.earlier import Past
 from app.pipeline.suppress import Suppression
 
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What is kept of a release.
+
+    ``salt`` (hex) is the secret of its certificate, ``definitions`` the digest of the publication's text.
+    """
+
+    salt: str
+    definitions: str
+    shown: tuple[ShownCells, ...]
+
+
 REMEMBERED = Codec(
     (
         *RELEASED_CLASSES,
@@ -25,8 +39,23 @@ REMEMBERED = Codec(
         known.FactRows,
         known.ShownCells,
         lattice.Extra,
+        Memory,
     )
 )
+
+
+def read_memory(body: bytes) -> Memory:
+    """What was kept of a release.
+
+    Raises
+    ------
+    OperatorError
+        If it is damaged.
+    """
+    found = REMEMBERED.decode(body)
+    if not isinstance(found, Memory):
+        raise OperatorError("What a release showed can't be read: it is damaged.")
+    return found
 
 
 def shown_cells(
@@ -66,10 +95,7 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
                 f"What release {record.id} showed isn't kept, so that nothing can be compared with it. If "
                 f"nobody remembers it: celosia releases forget D {record.id} --reason …"
             )
-        cubes = REMEMBERED.decode(body)
-        if not isinstance(cubes, tuple) or not all(isinstance(item, ShownCells) for item in cubes):
-            raise OperatorError(f"What release {record.id} showed can't be read: it is damaged.")
-        for item in cubes:
+        for item in read_memory(body).shown:
             shown[item.cells.cube.name].append(item)
 
     def snapshot(cube: str, fingerprint: str) -> FactRows | None:

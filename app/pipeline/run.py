@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ from contextlib import suppress as suppress_errors
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from app.cube.port import CubeServer
 from app.db.codec import Codec, digest_of
@@ -18,6 +19,7 @@ from app.db.releases import Making
 from app.db.store import RELEASED_CLASSES, DamagedResultError, StepResult, Store
 from app.domain import crawled, equation, lattice, primary
 from app.domain.catalogue import Catalogue
+from app.domain.certificate import canonical, fingerprint
 from app.domain.crawled import Address, Crawl
 from app.domain.errors import CelosiaError, OperatorError, UserError
 from app.domain.known import Earlier, ShownCells
@@ -26,7 +28,7 @@ from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CubeDefinition, Publication
 from app.domain.release import Release
-from app.domain.release_life import ReleaseState
+from app.domain.release_life import ReleaseRecord, ReleaseState
 from app.pipeline import audit as audit_step
 from app.pipeline import build as build_step
 from app.pipeline import suppress as suppress_step
@@ -34,9 +36,10 @@ from app.pipeline.arrange import arrange
 from app.pipeline.assess import assess_cells
 from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
+from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
-from app.pipeline.earlier import Past
-from app.pipeline.memory import REMEMBERED, read_past, shown_cells
+from app.pipeline.earlier import Past, hidden_before
+from app.pipeline.memory import REMEMBERED, Memory, read_past, shown_cells
 from app.pipeline.release import make_release
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
 from app.watch.traces import span
@@ -77,12 +80,22 @@ OpenCube = Callable[[CubeDefinition], CubeServer]
 Summary = dict[str, Any]
 
 
+class Signer(Protocol):
+    """Signs certificates; ``public`` is the key to check them with, in base64."""
+
+    @property
+    def public(self) -> str: ...
+
+    def sign(self, body: bytes) -> str: ...
+
+
 @dataclass(frozen=True)
 class Wish:
-    """Who wants a release, and whether it goes live at once or waits for approval."""
+    """Who wants a release, whether it goes live at once or waits for approval, and who signs for it."""
 
     actor: str = "operator"
     live: bool = True
+    signer: Signer | None = None
 
 
 class Context:
@@ -195,7 +208,7 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
     verdicts: PrimaryResult = context.result("assess")
     effort = context.publication.confidentiality.effort
     problems: Problems = context.result("build")
-    pattern = suppress(effort, found, verdicts, problems, context.progress)
+    pattern = suppress(effort, found, verdicts, problems, context.progress, hidden_before(context.past))
     hidden = secondaries = 0
     for cells, verdict, mark in zip(found.cubes, verdicts.cubes, pattern.hidden, strict=True):
         n = cells.n_published
@@ -354,9 +367,7 @@ def _basis(store: Store, inputs: Sequence[str]) -> tuple[tuple[str, ...], str]:
     Releases of the very pattern that is stored add nothing to it: a run doesn't begin anew because its
     own release was shown.
     """
-    known = [
-        record for record in store.book.all() if record.was_shown or record.state is ReleaseState.SCHEDULED
-    ]
+    known = _known(store)
     pattern = _pattern_digest(store)
     others = tuple(sorted(record.id for record in known if record.made_from != pattern))
     crawled_then = _sound(store, "crawl")
@@ -365,6 +376,17 @@ def _basis(store: Store, inputs: Sequence[str]) -> tuple[tuple[str, ...], str]:
         return others, before
     everyone = tuple(sorted(record.id for record in known))
     return everyone, _hash(*inputs, *everyone)
+
+
+def _known(store: Store) -> list[ReleaseRecord]:
+    return [
+        record for record in store.book.all() if record.was_shown or record.state is ReleaseState.SCHEDULED
+    ]
+
+
+def known_releases(store: Store) -> tuple[str, ...]:
+    """Releases that readers know, or will know by their embargo."""
+    return tuple(sorted(record.id for record in _known(store)))
 
 
 def _pattern_digest(store: Store) -> str:
@@ -394,21 +416,21 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
     )
     if isinstance(value, Made):
         _check_unchanged(context)
-        policy = context.publication.release
         snapshots = {
             (name, fingerprint): kept
             for name, fingerprint in value.release.fingerprints.items()
             if (kept := _snapshot(context, name, fingerprint))
         }
+        memory = Memory(secrets.token_hex(32), context.publication.digest, _shown(context, value.release.id))
         making = Making(
             by=context.wish.actor,
-            four_eyes=policy.four_eyes,
             made_from=_digest_of_pattern(context.digests["crawl"], context.result("suppress")),
             basis=context.basis,
             live=context.wish.live,
-            keep=policy.keep,
-            knowledge=REMEMBERED.encode(_shown(context, value.release.id)),
+            keep=context.publication.release.keep,
+            knowledge=REMEMBERED.encode(memory),
             snapshots=snapshots,
+            certificate=_certificate(context, value.release, memory),
         )
         context.store.publish(value.release, value.catalogue, value.layouts, result, making)
     else:
@@ -426,6 +448,22 @@ def _shown(context: Context, release_id: str) -> tuple[ShownCells, ...]:
         context.result("build"),
         context.result("suppress"),
     )
+
+
+def _certificate(context: Context, release: Release, memory: Memory) -> str:
+    book, signer = context.store.book, context.wish.signer
+    before = next((record.id for record in book.all() if record.state is ReleaseState.LIVE), None)
+    previous = book.certificate(before) if before is not None else None
+    document = certify(
+        release,
+        memory.shown,
+        memory.definitions,
+        context.basis,
+        fingerprint(previous) if previous else "",
+        audit_facts(context.result("build"), context.result("suppress"), context.result("audit")),
+        bytes.fromhex(memory.salt),
+    )
+    return canonical(document).decode() if signer is None else sealed(document, signer.public, signer.sign)
 
 
 def _snapshot(context: Context, cube: str, fingerprint: str) -> bytes | None:

@@ -42,11 +42,14 @@ def suppress(
     primaries: PrimaryResult,
     problems: Problems,
     progress: ProgressCallback | None = None,
+    begin: frozenset[str] = frozenset(),
 ) -> Suppression:
     """Solve all problems and close the coupling between measures and formulas.
 
     ``effort`` (about seconds of one core) is shared out by the number of cells to protect, and what a
     problem leaves over goes to those after it. It counts work, not time: the pattern is the same always.
+
+    ``begin`` are keys of the cells that an earlier pattern hides: where it does as well, it stays.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def suppress(
 
         share = effort * sizes[number] / sum(sizes[number:])
         decided = frozenset(cells.keys(problem.rows[verdicts.must_show[problem.rows]]))
-        solution, solved = _solve(instance, tell, share, decided)
+        solution, solved = _solve(instance, tell, share, decided, begin)
         solution, solved = _keep_from_insiders(problem, cells, instance, solution, solved, tell, decided)
         if solved is not instance:
             instances[number] = solved
@@ -88,12 +91,18 @@ def suppress(
 
 
 def _solve(
-    instance: Instance, tell: SolverProgress, work_limit: float, decided: frozenset[str]
+    instance: Instance,
+    tell: SolverProgress,
+    work_limit: float,
+    decided: frozenset[str],
+    begin: frozenset[str] = frozenset(),
 ) -> tuple[Solution, Instance]:
     """The solution, and the instance with levels cut down to what is possible at all."""
+    names = instance.names or ()
+    start = np.array([name in begin for name in names], dtype=np.bool_) if begin else None
     while True:
         try:
-            return solve(instance, progress=tell, work_limit=work_limit), instance
+            return solve(instance, progress=tell, work_limit=work_limit, start=start), instance
         except InfeasibleError as error:
             reachable = reachable_levels(instance, error.obstacles, decided)
             if reachable is None:

@@ -139,6 +139,10 @@ class LiveReader:
             self._catalogues.put(release_id, catalogue)
         return catalogue
 
+    def certificate(self, release_id: str) -> str | None:
+        """The text of a release's certificate; nothing of a cell is in it."""
+        return self._store.certificate(release_id)
+
     def answer(
         self,
         release_id: str,

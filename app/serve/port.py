@@ -24,6 +24,9 @@ class ReleaseStore(Protocol):
     def catalogue(self, release_id: str) -> Catalogue | None:
         """The publication as released."""
 
+    def certificate(self, release_id: str) -> str | None:
+        """The text of a release's certificate, None when it has none."""
+
     def layout(self, release_id: str, sheet_id: str, query_id: str, choice: tuple[str, ...]) -> Layout | None:
         """Where the cells of a query stand; ``choice`` is a member's unique name for each parameter."""
 

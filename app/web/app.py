@@ -126,6 +126,7 @@ class _Front:
         get("/sitemap.xml")(self.sitemap)
         get("/catalog.jsonld")(self.catalogue_jsonld)
         get("/catalog.ttl")(self.catalogue_turtle)
+        get("/certificate.json")(self.certificate)
         get("/static/{name:path}")(self.static)
         if self._reader.takes_queries:
             Queries(self._desk).add_to(app)
@@ -175,6 +176,13 @@ class _Front:
     async def catalogue_turtle(self, request: Request) -> Response:
         body = harvest.catalogue_turtle(self._desk.contents_of(request), self._desk.below(request))
         return Reply(body, harvest.TURTLE, cache_control=caching(request), headers=ANYONE)
+
+    async def certificate(self, request: Request) -> Response:
+        release = self._desk.contents_of(request).catalogue.release_id
+        text = await run_sync(self._reader.certificate, release)
+        if text is None:
+            raise RefusalError(404)
+        return Reply(text.encode(), "application/json", cache_control=caching(request), headers=ANYONE)
 
     async def feed(self, request: Request, language: str) -> Response:
         site = self._desk.site(request, language)

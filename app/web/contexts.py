@@ -226,6 +226,7 @@ class ConfidentialityPage:
     frame: Frame
     cubes: tuple[tuple[str, tuple[ProtectedMeasure, ...]], ...]
     hide_zeros: bool
+    certificate: str
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ class Site:
             frame=self.frame(self._("How the figures are protected"), "confidentiality", crumbs=()),
             cubes=protected_measures(catalogue, self.language),
             hide_zeros=catalogue.hide_zeros,
+            certificate=f"{self.prefix}/certificate.json",
         )
 
     def api(self) -> ApiPage:

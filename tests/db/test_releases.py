@@ -14,6 +14,7 @@ from app.db import Store, open_store
 from app.db import tables as t
 from app.db.engine import connect, migrate
 from app.db.releases import Making
+from app.db.workspace import WorkspaceStore
 from app.domain.errors import UserError
 from app.domain.release_life import MOVES, ReleaseAction, ReleaseState, embargo_moment
 from tests.db.test_store import ADDRESS, make_catalogue, make_layout, make_release, step
@@ -117,7 +118,8 @@ def test_every_move_from_every_state_does_what_the_table_says(office: Store, clo
 
 
 def test_four_eyes_want_another_person(office: Store) -> None:
-    make(office, "r1", four_eyes=True, live=True)
+    WorkspaceStore(office.database).set_setting("four-eyes", "yes")
+    make(office, "r1", live=True)
     assert office.book.get("r1").state == "audited"
     with pytest.raises(UserError, match="somebody else"):
         move(office, "r1", "approve", actor="ana")

@@ -257,6 +257,9 @@ class MemoryStore:
             return None
         return replace(self._catalogue, release_id=release_id, created=found.created)
 
+    def certificate(self, release_id: str) -> str | None:
+        return None
+
     def layout(self, release_id: str, sheet_id: str, query_id: str, choice: tuple[str, ...]) -> Layout | None:
         return self._made.get((sheet_id, query_id, choice))
 

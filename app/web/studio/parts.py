@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from app.web.studio import data, drafts, editor, home, jobs, journal, people, preview, publication, signin
+from app.web.studio import (
+    data,
+    drafts,
+    editor,
+    home,
+    jobs,
+    journal,
+    people,
+    preview,
+    publication,
+    releases,
+    signin,
+)
 
 PARTS = (
     home.routes,
@@ -14,5 +26,6 @@ PARTS = (
     preview.routes,
     people.routes,
     jobs.routes,
+    releases.routes,
     journal.routes,
 )

@@ -1,0 +1,205 @@
+"""Releases for those who decide about them: every move is checked, written into the journal, and made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from app.db.releases import ReleaseBook
+from app.db.store import Store
+from app.domain.errors import UserError
+from app.domain.masked import CellStatus
+from app.domain.people import Actor
+from app.domain.release_life import ReleaseAction, ReleaseRecord, ReleaseState, check_embargo
+from app.office.journal import Journal
+
+#: Keys that a comparison names one by one.
+MOST_NAMED = 500
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What readers of one release see otherwise than those of an earlier one; keys of cells."""
+
+    earlier: str
+    newly_hidden: tuple[str, ...]
+    newly_shown: tuple[str, ...]
+    changed: int
+    new: int
+    gone: int
+    hidden: int
+    same: int
+
+
+class Releases:
+    """The releases of one office. Made by `app.bootstrap`."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+
+    @property
+    def _book(self) -> ReleaseBook:
+        return self._store.book
+
+    def all(self) -> tuple[ReleaseRecord, ...]:
+        """Every release, newest first."""
+        return self._book.present()
+
+    def get(self, release_id: str) -> ReleaseRecord:
+        """A release.
+
+        Raises
+        ------
+        UserError
+            If there is none.
+        """
+        return self._book.get(release_id)
+
+    def now(self) -> datetime:
+        """The time by the clock that decides about embargoes."""
+        return self._book.now()
+
+    def approve(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
+        """Say that an audited release may be shown.
+
+        Raises
+        ------
+        UserError
+            If it can't be done now or not by this person, or somebody moved the release since ``version``;
+            so of every move.
+        """
+
+        def move() -> ReleaseRecord:
+            return self._book.approve(release_id, version, actor.name)
+
+        return self._done(actor, ReleaseAction.APPROVE, release_id, origin, {}, move)
+
+    def revoke(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
+        """Take an approval back."""
+
+        def move() -> ReleaseRecord:
+            return self._book.revoke(release_id, version, actor.name)
+
+        return self._done(actor, ReleaseAction.REVOKE, release_id, origin, {}, move)
+
+    def schedule(
+        self, actor: Actor, release_id: str, version: int, embargo: datetime, origin: str = ""
+    ) -> ReleaseRecord:
+        """Let an approved release go live by itself at a moment."""
+        check_embargo(embargo, self.now())
+
+        def move() -> ReleaseRecord:
+            return self._book.schedule(release_id, version, actor.name, embargo)
+
+        facts = {"embargo": embargo.isoformat()}
+        return self._done(actor, ReleaseAction.SCHEDULE, release_id, origin, facts, move)
+
+    def unschedule(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
+        """Let a scheduled release wait for a new decision."""
+
+        def move() -> ReleaseRecord:
+            return self._book.unschedule(release_id, version, actor.name)
+
+        return self._done(actor, ReleaseAction.UNSCHEDULE, release_id, origin, {}, move)
+
+    def publish(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
+        """Show an approved release now."""
+
+        def move() -> ReleaseRecord:
+            return self._book.publish(release_id, version, actor.name)
+
+        return self._done(actor, ReleaseAction.PUBLISH, release_id, origin, {}, move)
+
+    def roll_back(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
+        """Show an earlier release again."""
+
+        def move() -> ReleaseRecord:
+            return self._book.roll_back(release_id, version, actor.name)
+
+        return self._done(actor, ReleaseAction.ROLL_BACK, release_id, origin, {}, move)
+
+    def withdraw(
+        self, actor: Actor, release_id: str, version: int, reason: str, origin: str = ""
+    ) -> ReleaseRecord:
+        """Take a release down for good, or never show it."""
+        if not reason.strip():
+            raise UserError("A withdrawal needs a reason: it is kept with the release.")
+
+        def move() -> ReleaseRecord:
+            return self._book.withdraw(release_id, version, actor.name, reason)
+
+        facts = {"reason": reason.strip()}
+        return self._done(actor, ReleaseAction.WITHDRAW, release_id, origin, facts, move)
+
+    def _done(
+        self,
+        actor: Actor,
+        action: ReleaseAction,
+        release_id: str,
+        origin: str,
+        facts: dict[str, Any],
+        move: Callable[[], ReleaseRecord],
+    ) -> ReleaseRecord:
+        """Journal first: what isn't recorded must not be done. A move that fails then is recorded too."""
+        record = self.get(release_id)
+        target = record.after(action, actor.name)
+        name = f"release.{action}"
+        before, after = {"state": str(record.state)}, {"state": str(target), **facts}
+        self._journal.record(actor, name, release_id, before, after, origin)
+        try:
+            return move()
+        except UserError as error:
+            self._journal.record(actor, f"{name}.refused", release_id, before, {"why": str(error)}, origin)
+            raise
+
+    # ------------------------------------------------------------------ comparison
+
+    def before(self, record: ReleaseRecord) -> ReleaseRecord | None:
+        """The release that readers saw, or will have seen, last before this one."""
+        shown = [
+            other
+            for other in self.all()
+            if other.id != record.id and other.first_live is not None and not other.pruned
+        ]
+        if record.first_live is not None:
+            earlier = [other for other in shown if other.first_live and other.first_live < record.first_live]
+            return max(earlier, key=lambda other: str(other.first_live), default=None)
+        live = [other for other in shown if other.state is ReleaseState.LIVE]
+        return live[0] if live else max(shown, key=lambda other: str(other.first_live), default=None)
+
+    def compare(self, release_id: str, earlier_id: str) -> Comparison | None:
+        """What changed for readers from one release to another; None when the cells of one are gone."""
+        new, old = self._store.release(release_id), self._store.release(earlier_id)
+        if new is None or old is None or not new.keys or not old.keys:
+            return None
+        place = {key: row for row, key in enumerate(old.keys)}
+        rows = np.array([place.get(key, -1) for key in new.keys], dtype=np.int64)
+        met = rows >= 0
+        before = np.where(met, old.status[rows], -1)
+        hidden_now = new.status == CellStatus.CONFIDENTIAL
+        hidden_then = before == CellStatus.CONFIDENTIAL
+        both = met & (new.status == CellStatus.SHOWN) & (before == CellStatus.SHOWN)
+        differ = both & (new.values != old.values[rows])
+
+        def named(mark: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str, ...]:
+            return tuple(new.keys[row] for row in np.flatnonzero(mark))
+
+        return Comparison(
+            earlier=earlier_id,
+            newly_hidden=named(met & hidden_now & ~hidden_then),
+            newly_shown=named(met & ~hidden_now & hidden_then),
+            changed=int(differ.sum()),
+            new=int((~met).sum()),
+            gone=len(old.keys) - int(met.sum()),
+            hidden=int(hidden_now.sum()),
+            same=int((hidden_now & hidden_then).sum()),
+        )
+
+    def certificate(self, release_id: str) -> str | None:
+        """The text of a release's certificate."""
+        return self._book.certificate(release_id)

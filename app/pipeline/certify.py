@@ -1,0 +1,146 @@
+"""release: the certificate that goes with it, and checking one against what the office keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from app.domain.certificate import FORMAT, canonical, commitment, public_digest, slack_in_words
+from app.domain.known import ShownCells
+from app.domain.masked import CellStatus
+from app.domain.primary import CubePrimaries
+from app.domain.publication import Confidentiality
+from app.domain.release import Release
+from app.pipeline.audit import ReleaseAudit
+from app.pipeline.build import Problems, problems_of
+from app.pipeline.earlier import nothing_earlier
+from app.pipeline.suppress import Suppression
+from solver import audit
+
+#: The public key and the signature of some bytes, both in base64.
+Sign = Callable[[bytes], str]
+
+
+def certify(
+    release: Release,
+    shown: Sequence[ShownCells],
+    definitions: str,
+    basis: Sequence[str],
+    previous: str,
+    audited: Mapping[str, Any],
+    salt: bytes,
+) -> dict[str, Any]:
+    """The certificate of a release, not signed yet.
+
+    Parameters
+    ----------
+    shown
+        Its cells, relations and patterns, cube by cube.
+    definitions
+        Digest of the publication's text.
+    basis
+        Releases that the audit took as known.
+    previous
+        Fingerprint of the certificate before, or ``""``.
+    audited
+        See `audit_facts`.
+    salt
+        Secret; without it nobody can check a guess at what was hashed.
+    """
+    return {
+        "format": FORMAT,
+        "release": release.id,
+        "made": release.created.isoformat(),
+        "previous": previous,
+        "basis": sorted(basis),
+        "public": {
+            "sha256": public_digest(release.keys, release.status, release.values),
+            "cells": len(release.keys),
+            "confidential": int((release.status == CellStatus.CONFIDENTIAL).sum()),
+        },
+        "committed": commitments(release.fingerprints, shown, definitions, salt),
+        "audit": dict(audited),
+        "software": {"celosia": version("celosia"), "highs": version("highspy")},
+    }
+
+
+def commitments(
+    fingerprints: Mapping[str, str], shown: Sequence[ShownCells], definitions: str, salt: bytes
+) -> dict[str, Any]:
+    """Keyed hashes of what isn't public."""
+    cubes = {
+        item.cells.cube.name: {
+            "facts": commitment(salt, "facts", fingerprints[item.cells.cube.name]),
+            "cells": commitment(
+                salt,
+                "cells",
+                "\n".join(item.cells.keys(np.arange(len(item.cells)))),
+                item.cells.values,
+                item.cells.decimals,
+            ),
+            "relations": commitment(
+                salt,
+                "relations",
+                item.cells.equations.indptr,
+                item.cells.equations.indices,
+                item.cells.equations.coefs,
+                item.cells.equations.rhs,
+            ),
+            "levels": commitment(salt, "levels", item.lpl, item.upl, item.spl),
+            "pattern": commitment(salt, "pattern", item.hidden),
+        }
+        for item in shown
+    }
+    return {"definitions": commitment(salt, "definitions", definitions), "cubes": cubes}
+
+
+def audit_facts(problems: Problems, suppression: Suppression, report: ReleaseAudit) -> dict[str, Any]:
+    """What the audit found, as far as it says nothing about any cell."""
+    smallest = np.inf
+    for number, (problem, found) in enumerate(zip(problems.problems, report.reports, strict=True)):
+        instance = suppression.instances.get(number, problem.instance)
+        levels = np.maximum(np.maximum(instance.lpl, instance.upl), instance.spl)[found.cells]
+        finite = (levels > 0) & np.isfinite(found.slack)
+        smallest = min(smallest, float((found.slack[finite] / levels[finite]).min(initial=np.inf)))
+    return {
+        "complete": report.complete,
+        "exposures": len(report.breaches),
+        "problems": len(problems.problems),
+        "smallest_slack": slack_in_words(smallest),
+    }
+
+
+def sealed(document: Mapping[str, Any], public: str, sign: Sign) -> str:
+    """The certificate's text, with key and signature."""
+    whole = {**document, "key": public}
+    return canonical({**whole, "signature": sign(canonical(whole))}).decode()
+
+
+def recheck(shown: ShownCells, hide_zeros: bool) -> tuple[str, ...]:
+    """Audit the cells of one cube again, from what is kept of them: cells that an outsider finds out."""
+    n = len(shown.cells)
+    nobody = np.zeros(n, dtype=np.bool_)
+    verdicts = CubePrimaries(
+        sensitive=(np.maximum(np.maximum(shown.lpl, shown.upl), shown.spl) > 0),
+        must_show=nobody,
+        lpl=shown.lpl,
+        upl=shown.upl,
+        spl=shown.spl,
+        reasons={},
+        partner=np.full(n, -1, dtype=np.int64),
+        holder=np.full(n, -1, dtype=np.int64),
+        occupied=~nobody,
+        known=nobody,
+        earlier=nothing_earlier(n).earlier,
+        since={},
+    )
+    found: list[str] = []
+    for problem in problems_of(Confidentiality((), (), hide_zeros, False), 0, shown.cells, verdicts):
+        report = audit(problem.instance, problem.pattern(shown.hidden, shown.cells.n_given, nobody))
+        found.extend(exposure.name for exposure in report.exposures)
+        if not report.complete:
+            found.append("the audit could not be finished")
+    return tuple(found)

@@ -1,0 +1,235 @@
+"""What if: another rule, another sheet, a level less; what it would hide and cost, before it is published.
+
+The search begins from the pattern that there is, and nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.cube.port import CubeServer
+from app.domain.crawled import Crawl
+from app.domain.errors import UserError
+from app.domain.primary import PrimaryResult
+from app.domain.progress import ProgressCallback
+from app.domain.publication import (
+    Confidentiality,
+    CubeDefinition,
+    Folder,
+    MeasureProtection,
+    Publication,
+    RuleDefinition,
+    Sheet,
+)
+from app.pipeline.assess import assess_cells
+from app.pipeline.build import build_problems
+from app.pipeline.crawl import crawl
+from app.pipeline.earlier import Past
+from app.pipeline.suppress import Suppression, suppress
+
+OpenCube = Callable[[CubeDefinition], CubeServer]
+
+#: About seconds of one core that the search for a pattern may take.
+EFFORT = 4.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A pattern in numbers: published cells, sensitive and hidden ones, the share of each measure's
+    absolute value that is hidden, and the cost of what is hidden for others' sake."""
+
+    cells: int
+    sensitive: int
+    hidden: int
+    lost: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Now and then; keys of cells that would be hidden or shown otherwise."""
+
+    now: Figures
+    then: Figures
+    newly_hidden: tuple[str, ...]
+    newly_shown: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """The results of a run, as far as a question needs them."""
+
+    crawl: Crawl
+    primaries: PrimaryResult
+    suppression: Suppression
+
+
+def what_if(
+    asked: Publication,
+    given: Publication,
+    now: Computed,
+    past: Past,
+    open_cube: OpenCube,
+    progress: ProgressCallback | None = None,
+    effort: float = EFFORT,
+) -> WhatIf:
+    """Compare the pattern that there is with that of a changed publication.
+
+    Raises
+    ------
+    UserError
+        If the changed publication can't be computed.
+    """
+    with ExitStack() as stack:
+        servers: dict[str, CubeServer] = {}
+        for definition in asked.cubes:
+            servers[definition.name] = open_cube(definition)
+            stack.callback(servers[definition.name].close)
+        same = (asked.root, asked.cubes) == (given.root, given.cubes)
+        found = now.crawl if same else crawl(asked, servers, progress, past)
+        verdicts = assess_cells(asked, found, servers, progress, past)
+        problems = build_problems(asked, found, verdicts)
+        begun = hidden_keys(now)
+        pattern = suppress(effort, found, verdicts, problems, progress, begun)
+    then = Computed(found, verdicts, pattern)
+    before, after = states(now), states(then)
+    return WhatIf(
+        figures(now),
+        figures(then),
+        tuple(sorted(key for key, hidden in after.items() if hidden and before.get(key) is False)),
+        tuple(sorted(key for key, hidden in after.items() if not hidden and before.get(key))),
+    )
+
+
+def hidden_keys(computed: Computed) -> frozenset[str]:
+    """Keys of all hidden cells, implied ones too."""
+    return frozenset(
+        key
+        for cells, mark in zip(computed.crawl.cubes, computed.suppression.hidden, strict=True)
+        for key in cells.keys(np.flatnonzero(mark))
+    )
+
+
+def states(computed: Computed) -> Mapping[str, bool]:
+    """For each published cell whether it is hidden."""
+    return {
+        key: hidden
+        for cells, mark in zip(computed.crawl.cubes, computed.suppression.hidden, strict=True)
+        for key, hidden in zip(
+            cells.keys(np.arange(cells.n_published)), mark[: cells.n_published].tolist(), strict=True
+        )
+    }
+
+
+def figures(computed: Computed) -> Figures:
+    """A pattern in numbers."""
+    total = lost = 0.0
+    cells = sensitive = hidden = 0
+    for table, verdicts, mark in zip(
+        computed.crawl.cubes, computed.primaries.cubes, computed.suppression.hidden, strict=True
+    ):
+        n = table.n_published
+        cells += n
+        sensitive += int(verdicts.sensitive[:n].sum())
+        hidden += int(mark[:n].sum())
+        for measure in np.unique(table.coords[:n, 0]).tolist():
+            mine = np.flatnonzero(table.coords[:n, 0] == measure)
+            size = np.abs(np.nan_to_num(table.values[mine]))
+            if size.sum() > 0:
+                total += 1.0
+                lost += float(size[mark[mine]].sum() / size.sum())
+    cost = sum(solution.cost for solution in computed.suppression.solutions)
+    return Figures(cells, sensitive, hidden, lost / total if total else 0.0, cost)
+
+
+# ---------------------------------------------------------------------- changed publications
+
+
+def with_threshold(publication: Publication, cube: str, measure: str, n: int) -> Publication:
+    """Another threshold for a measure, or for all that have one when ``measure`` is empty.
+
+    Raises
+    ------
+    UserError
+        If no such measure has a threshold.
+    """
+    if n < 2:
+        raise UserError("A threshold is a whole number of contributors, 2 or more.")
+    hit = False
+
+    def changed(item: MeasureProtection) -> MeasureProtection:
+        nonlocal hit
+        if measure and (item.measure != measure or (cube and item.cube != cube)):
+            return item
+        hit = hit or any(rule.name == "threshold" for rule in item.rules)
+        return replace(item, rules=tuple(_of_threshold(rule, n) for rule in item.rules))
+
+    rules: Confidentiality = publication.confidentiality
+    measures = tuple(changed(item) for item in rules.measures)
+    if not hit:
+        raise UserError(f"No measure {measure or 'of any name'} has a threshold.")
+    return replace(publication, confidentiality=replace(rules, measures=measures))
+
+
+def _of_threshold(rule: RuleDefinition, n: int) -> RuleDefinition:
+    return replace(rule, parameters={**rule.parameters, "n": float(n)}) if rule.name == "threshold" else rule
+
+
+def without_sheets(publication: Publication, sheets: Iterable[str]) -> Publication:
+    """Some sheets less.
+
+    Raises
+    ------
+    UserError
+        If there is no such sheet.
+    """
+    dropped = set(sheets)
+    known = {sheet.id for sheet in publication.sheets()}
+    if dropped - known:
+        raise UserError(f"There is no sheet {sorted(dropped - known)[0]}.")
+    return replace(publication, root=_pruned(publication.root, dropped))
+
+
+def with_sheets(publication: Publication, sheets: Iterable[Sheet]) -> Publication:
+    """Some sheets more; one of a known id takes its place."""
+    added = tuple(sheets)
+    root = _pruned(publication.root, {sheet.id for sheet in added})
+    return replace(publication, root=replace(root, sheets=(*root.sheets, *added)))
+
+
+def without_level(publication: Publication, cube: str, level: str) -> Publication:
+    """A cube without a level of its hierarchies; sheets that name it are refused when they are crawled.
+
+    Raises
+    ------
+    UserError
+        If no hierarchy has that level beside another.
+    """
+    hit = False
+    cubes = []
+    for definition in publication.cubes:
+        dimensions = []
+        for dimension in definition.dimensions:
+            hierarchies = []
+            for hierarchy in dimension.hierarchies:
+                levels = tuple(item for item in hierarchy.levels if item.name != level)
+                mine = definition.name == cube and levels and len(levels) < len(hierarchy.levels)
+                hit = hit or bool(mine)
+                hierarchies.append(replace(hierarchy, levels=levels) if mine else hierarchy)
+            dimensions.append(replace(dimension, hierarchies=tuple(hierarchies)))
+        cubes.append(replace(definition, dimensions=tuple(dimensions)))
+    if not hit:
+        raise UserError(f"Cube {cube} has no level {level} beside another.")
+    return replace(publication, cubes=tuple(cubes))
+
+
+def _pruned(folder: Folder, dropped: set[str]) -> Folder:
+    return replace(
+        folder,
+        folders=tuple(_pruned(inner, dropped) for inner in folder.folders),
+        sheets=tuple(sheet for sheet in folder.sheets if sheet.id not in dropped),
+    )

@@ -1,0 +1,247 @@
+"""Releases: where each stands, what changed for readers, and the moves that admins make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from starlette.responses import Response
+
+from app.domain.errors import UserError
+from app.domain.people import Permission
+from app.domain.release_life import ReleaseAction, ReleaseRecord, embargo_moment
+from app.office.releases import MOST_NAMED, Comparison
+from app.web.contexts import Link
+from app.web.studio.routes import Routes
+from app.web.studio.visit import Frame, RefusedError, Visit
+
+routes = Routes()
+
+ZONES = ("Europe/Madrid", "Atlantic/Canary", "UTC")
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+STATE_WORDS = {
+    "draft": _("draft: to be computed again"),
+    "audited": _("audited"),
+    "approved": _("approved"),
+    "scheduled": _("scheduled"),
+    "live": _("live"),
+    "superseded": _("superseded"),
+    "withdrawn": _("withdrawn"),
+}
+
+routes.tab(_("Releases"), "/studio/releases", Permission.READ_OFFICE, 40)
+
+
+@dataclass(frozen=True)
+class ReleaseRow:
+    """A release as a line of the list or the head of its page."""
+
+    id: str
+    state: str
+    state_words: str
+    made: str
+    made_by: str
+    approved_by: str
+    approved: str
+    embargo: str
+    first_live: str
+    ended: str
+    reason: str
+    pruned: bool
+    four_eyes: bool
+    version: int
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasesPage:
+    """Every release."""
+
+    template: ClassVar[str] = "studio/releases.html"
+    frame: Frame
+    releases: tuple[ReleaseRow, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasePage:
+    """One release; ``wrong`` says why the last move was refused."""
+
+    template: ClassVar[str] = "studio/release.html"
+    frame: Frame
+    release: ReleaseRow
+    comparison: Comparison | None
+    most: int
+    certified: bool
+    zones: tuple[str, ...]
+    now: str
+    moment: str
+    zone: str
+    wrong: str
+
+
+@routes.get("/studio/releases", Permission.READ_OFFICE)
+def releases_page(visit: Visit) -> Response:
+    """Every release, newest first."""
+    rows = tuple(_row(visit, record) for record in visit.office.releases.all())
+    return visit.page(ReleasesPage(visit.frame(visit.say(_("Releases"))), rows))
+
+
+@routes.get("/studio/releases/{release}", Permission.READ_OFFICE)
+def release_page(visit: Visit) -> Response:
+    """One release."""
+    return visit.page(_release(visit, ""))
+
+
+@routes.get("/studio/releases/{release}/certificate.json", Permission.READ_OFFICE)
+def certificate(visit: Visit) -> Response:
+    """The certificate of a release, also before readers see it."""
+    record = _record(visit)
+    text = visit.office.releases.certificate(record.id)
+    if text is None:
+        raise RefusedError(404)
+    return visit.attachment(text.encode(), "application/json", f"certificate-{record.id}.json")
+
+
+@routes.post("/studio/releases/{release}/approve", Permission.APPROVE_RELEASES)
+def approve(visit: Visit) -> Response:
+    """Say that an audited release may be shown."""
+    return _move(visit, "approve")
+
+
+@routes.post("/studio/releases/{release}/revoke", Permission.APPROVE_RELEASES)
+def revoke(visit: Visit) -> Response:
+    """Take an approval back."""
+    return _move(visit, "revoke")
+
+
+@routes.post("/studio/releases/{release}/schedule", Permission.MANAGE_RELEASES)
+def schedule(visit: Visit) -> Response:
+    """Let an approved release go live by itself."""
+    return _move(visit, "schedule")
+
+
+@routes.post("/studio/releases/{release}/unschedule", Permission.MANAGE_RELEASES)
+def unschedule(visit: Visit) -> Response:
+    """Let a scheduled release wait."""
+    return _move(visit, "unschedule")
+
+
+@routes.post("/studio/releases/{release}/publish", Permission.MANAGE_RELEASES)
+def publish(visit: Visit) -> Response:
+    """Show an approved release now."""
+    return _move(visit, "publish")
+
+
+@routes.post("/studio/releases/{release}/roll-back", Permission.MANAGE_RELEASES)
+def roll_back(visit: Visit) -> Response:
+    """Show an earlier release again."""
+    return _move(visit, "roll-back")
+
+
+@routes.post("/studio/releases/{release}/withdraw", Permission.MANAGE_RELEASES)
+def withdraw(visit: Visit) -> Response:
+    """Take a release down for good, or never show it."""
+    return _move(visit, "withdraw")
+
+
+@routes.get("/studio/api/releases", Permission.READ_OFFICE)
+def releases_document(visit: Visit) -> Response:
+    """Every release, for programs."""
+    return visit.json([_document(record) for record in visit.office.releases.all()])
+
+
+def _document(record: ReleaseRecord) -> dict[str, object]:
+    moments = ("created", "approved", "embargo", "first_live", "ended")
+    return {
+        "id": record.id,
+        "state": str(record.state),
+        "version": record.version,
+        "made_by": record.made_by,
+        "approved_by": record.approved_by,
+        "reason": record.reason,
+        "pruned": record.pruned,
+        **{
+            name: moment.isoformat() if (moment := getattr(record, name)) is not None else None
+            for name in moments
+        },
+    }
+
+
+def _record(visit: Visit) -> ReleaseRecord:
+    wanted = visit.part("release")
+    found = next((record for record in visit.office.releases.all() if record.id == wanted), None)
+    if found is None:
+        raise RefusedError(404)
+    return found
+
+
+def _move(visit: Visit, action: str) -> Response:
+    record, releases, origin = _record(visit), visit.office.releases, visit.origin
+    version = visit.integer("version")
+    if version is None:
+        raise RefusedError(400)
+    try:
+        match ReleaseAction(action):
+            case ReleaseAction.SCHEDULE:
+                moment = embargo_moment(visit.text("moment"), visit.text("zone"))
+                releases.schedule(visit.actor, record.id, version, moment, origin)
+            case ReleaseAction.WITHDRAW:
+                releases.withdraw(visit.actor, record.id, version, visit.text("reason")[:1000], origin)
+            case ReleaseAction.APPROVE:
+                releases.approve(visit.actor, record.id, version, origin)
+            case ReleaseAction.REVOKE:
+                releases.revoke(visit.actor, record.id, version, origin)
+            case ReleaseAction.UNSCHEDULE:
+                releases.unschedule(visit.actor, record.id, version, origin)
+            case ReleaseAction.PUBLISH:
+                releases.publish(visit.actor, record.id, version, origin)
+            case ReleaseAction.ROLL_BACK:
+                releases.roll_back(visit.actor, record.id, version, origin)
+    except UserError as error:
+        return visit.page(_release(visit, visit.say(str(error))), 422)
+    return visit.redirect(f"/studio/releases/{record.id}", "moved")
+
+
+def _release(visit: Visit, wrong: str) -> ReleasePage:
+    record, releases = _record(visit), visit.office.releases
+    earlier = releases.before(record)
+    title = visit.say(_("Release {id}"), id=record.id)
+    crumb = Link(visit.say(_("Releases")), "/studio/releases")
+    return ReleasePage(
+        frame=visit.frame(title, crumb),
+        release=_row(visit, record),
+        comparison=None if earlier is None else releases.compare(record.id, earlier.id),
+        most=MOST_NAMED,
+        certified=releases.certificate(record.id) is not None,
+        zones=ZONES,
+        now=visit.moment(releases.now()),
+        moment=visit.text("moment")[:40],
+        zone=visit.text("zone")[:40],
+        wrong=wrong,
+    )
+
+
+def _row(visit: Visit, record: ReleaseRecord) -> ReleaseRow:
+    return ReleaseRow(
+        id=record.id,
+        state=str(record.state),
+        state_words=visit.say(STATE_WORDS[str(record.state)]),
+        made=visit.moment(record.created),
+        made_by=record.made_by,
+        approved_by=record.approved_by or "",
+        approved=visit.moment(record.approved),
+        embargo=visit.moment(record.embargo),
+        first_live=visit.moment(record.first_live),
+        ended=visit.moment(record.ended),
+        reason=record.reason,
+        pruned=record.pruned,
+        four_eyes=record.four_eyes,
+        version=record.version,
+        actions=tuple(str(action) for action in record.actions()),
+    )
