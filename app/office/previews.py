@@ -67,6 +67,10 @@ class Preview:
     def catalogue(self, release_id: str) -> Catalogue | None:
         return self.told if release_id == self.held.id else None
 
+    def certificate(self, release_id: str) -> str | None:
+        """A preview isn't certified."""
+        return None
+
     def layout(self, release_id: str, sheet_id: str, query_id: str, choice: tuple[str, ...]) -> Layout | None:
         return self.layouts.get((sheet_id, query_id, choice)) if release_id == self.held.id else None
 
