@@ -22,6 +22,7 @@ from app.office.journal import Journal, Verdict
 from app.office.office import Office
 from app.office.people import People
 from app.office.previews import Previews
+from app.office.protection import Protection
 from app.office.releases import Releases
 from app.office.settings import Settings
 from app.office.single_sign_on import SingleSignOn, provider_of
@@ -61,6 +62,7 @@ def make_office(folder: Path, store: Store) -> Office:
         single_sign_on=None if provider is None else SingleSignOn(provider),
         previews=Previews(versions, store, settings, open_cube, state / "drafts"),
         releases=Releases(store, journal),
+        protection=Protection(folder, store, versions, journal, open_cube),
     )
 
 

@@ -2,68 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from app.bootstrap import STATE, publication_store
-from app.cube.duckdb import open_cube
-from app.db.store import Store
-from app.domain.errors import OperatorError, UserError
-from app.domain.publication import Publication
+from app.bootstrap.office import open_office
+from app.domain.errors import OperatorError
 from app.office.certificates import CertificateReport, Finding, check_against, check_signature
 from app.office.keys import key_name, signer_of
+from app.office.protection import Change, WhatIf, Why
 from app.pipeline.define import load_publication
-from app.pipeline.define_sheet import sheet_of_file
-from app.pipeline.memory import read_past
-from app.pipeline.run import RESULTS, known_releases
-from app.pipeline.what_if import Computed, WhatIf, what_if, with_sheets
-from app.pipeline.why import Why, why
-
-#: Changes a publication into the one that is asked about.
-Change = Callable[[Publication], Publication]
 
 
 def explain_cell(folder: Path, cell: str) -> Why:
-    """Why a cell of the last run is as it is.
-
-    Raises
-    ------
-    UserError
-        If nothing has been run, or no sheet has the cell.
-    """
-    with publication_store(folder) as store:
-        last = store.of_last_run()
-        found: Any = [_result(last, name) for name in ("crawl", "assess", "build", "suppress")]
-        crawl, primaries, problems, suppression = found
-        return why(crawl, primaries, problems, suppression, cell)
+    """Why a cell of the last run is as it is."""
+    with open_office(folder) as office:
+        return office.protection.why(cell)
 
 
 def ask_what_if(folder: Path, change: Change, sheets: tuple[Path, ...] = ()) -> WhatIf:
-    """What another rule or sheet would hide and cost.
-
-    Raises
-    ------
-    UserError
-        If nothing has been run, or the changed publication can't be computed.
-    """
+    """What a change of the folder's files would hide and cost."""
     given = load_publication(folder)
-    asked = change(given)
-    if sheets:
-        asked = with_sheets(asked, (sheet_of_file(path, asked) for path in sheets))
-    with publication_store(folder) as store:
-        last = store.of_last_run()
-        found: Any = [_result(last, name) for name in ("crawl", "assess", "suppress")]
-        return what_if(asked, given, Computed(*found), read_past(store, known_releases(store)), open_cube)
-
-
-def _result(store: Store, name: str) -> object:
-    stored = store.step(name)
-    if stored is None:
-        raise UserError("The publication hasn't been run yet. Run it first.")
-    return RESULTS.decode(stored.body)
+    with open_office(folder) as office:
+        return office.protection.what_if(change, sheets, given)
 
 
 def verify_certificate(text: str, folder: Path | None, url: str) -> CertificateReport:

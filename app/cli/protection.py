@@ -15,12 +15,11 @@ from rich.table import Table
 from app.bootstrap import protection
 from app.cli.failure import failures_in_words
 from app.domain.errors import UserError
-from app.domain.publication import Publication
-from app.pipeline.what_if import Figures, WhatIf, with_threshold, without_level, without_sheets
-from app.pipeline.why import Why
+from app.office.protection import Figures, WhatIf, Why, changed
 
 _PANEL = "Look and check"
 _LISTED = 20
+_THREATS = 2
 
 Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publication.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -57,21 +56,10 @@ def what_if(
 ) -> None:
     """Say what another rule, a sheet more or less, or a level less would hide and cost."""
 
-    def change(publication: Publication) -> Publication:
-        if threshold is not None:
-            publication = with_threshold(publication, "", measure, threshold)
-        if drop_sheet:
-            publication = without_sheets(publication, drop_sheet)
-        if drop_level:
-            cube, _, level = drop_level.rpartition(".")
-            if not cube and len(publication.cubes) == 1:
-                cube = publication.cubes[0].name
-            publication = without_level(publication, cube, level)
-        return publication
-
     with failures_in_words():
         if threshold is None and not sheet and not drop_sheet and not drop_level:
             raise UserError("Say what: --threshold, --sheet, --drop-sheet or --drop-level.")
+        change = changed(threshold, measure, drop_sheet or [], drop_level)
         found = protection.ask_what_if(folder, change, tuple(sheet or ()))
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
@@ -137,10 +125,12 @@ def _show_why(found: Why) -> None:
             say(f"The cell that protects it is hidden: {found.because[0]}. That would have to be shown.")
         case _:
             say("It is hidden for others' sake. Shown, it would give away:")
-            for threat in found.threats:
+            for threat in found.threats[:_THREATS]:
                 say(f"  {threat.cell}, to {threat.attacker}, by")
                 for relation in threat.relations:
                     say(f"    {relation}")
+            if len(found.threats) > _THREATS:
+                say(f"  and {len(found.threats) - _THREATS} more (see --json)")
             _show_alternative(console, found)
 
 

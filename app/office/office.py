@@ -11,6 +11,7 @@ from app.office.jobs import Jobs
 from app.office.journal import Journal
 from app.office.people import People
 from app.office.previews import Previews
+from app.office.protection import Protection
 from app.office.releases import Releases
 from app.office.settings import Settings
 from app.office.single_sign_on import SingleSignOn
@@ -31,4 +32,5 @@ class Office:
     drafting: Drafting
     previews: Previews
     releases: Releases
+    protection: Protection
     single_sign_on: SingleSignOn | None = None

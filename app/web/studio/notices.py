@@ -19,6 +19,7 @@ NOTICES = {
     "updated": _("The draft is up to date with the current version."),
     "discarded": _("The draft was thrown away."),
     "imported": _("Imported into the draft."),
+    "decided": _("Decided: it holds from the next run on."),
     "moved": _("Done."),
     "uploaded": _("Uploaded."),
     "queued": _("The job is in the queue."),

@@ -11,6 +11,7 @@ from app.web.studio import (
     journal,
     people,
     preview,
+    protection,
     publication,
     releases,
     signin,
@@ -27,5 +28,6 @@ PARTS = (
     people.routes,
     jobs.routes,
     releases.routes,
+    protection.routes,
     journal.routes,
 )

@@ -1,0 +1,245 @@
+"""Questions about the last run's protection: its cells by state, why one is hidden, and what if."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.db.store import Store
+from app.domain.crawled import Crawl
+from app.domain.errors import UserError
+from app.domain.people import Actor
+from app.domain.primary import PrimaryResult
+from app.domain.publication import Publication
+from app.domain.version import Version
+from app.office.journal import Journal
+from app.office.versions import Versions
+from app.pipeline.define import load_publication
+from app.pipeline.define_sheet import sheet_of_file
+from app.pipeline.memory import read_past
+from app.pipeline.run import RESULTS, OpenCube, known_releases
+from app.pipeline.suppress import Suppression
+from app.pipeline.what_if import (
+    Computed,
+    Figures,
+    WhatIf,
+    what_if,
+    with_sheets,
+    with_threshold,
+    without_level,
+    without_sheets,
+)
+from app.pipeline.why import Why, find_cell, why
+
+__all__ = [
+    "DECISIONS",
+    "STATES",
+    "CellLine",
+    "CellLines",
+    "Change",
+    "Figures",
+    "Protection",
+    "WhatIf",
+    "Why",
+    "changed",
+]
+
+#: Changes a publication into the one that is asked about.
+Change = Callable[[Publication], Publication]
+
+#: States of a cell for the office's eyes.
+STATES = ("shown", "empty", "sensitive", "secondary", "known")
+DECISIONS = ("hide", "show", "waive")
+
+
+@dataclass(frozen=True)
+class CellLine:
+    """A published cell of the last run: its key, one of `STATES`, and the rules that hit."""
+
+    key: str
+    state: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CellLines:
+    """Some of the cells, how many there are of that kind, and how many of each state."""
+
+    lines: tuple[CellLine, ...]
+    found: int
+    counts: tuple[tuple[str, int], ...]
+
+
+class Protection:
+    """Made by `app.bootstrap`."""
+
+    def __init__(
+        self, folder: Path, store: Store, versions: Versions, journal: Journal, open_cube: OpenCube
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._versions = versions
+        self._journal = journal
+        self._open_cube = open_cube
+
+    def cells(self, state: str = "", words: str = "", start: int = 0, limit: int = 100) -> CellLines:
+        """Published cells of a state whose keys hold all the words.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run.
+        """
+        crawl, primaries, suppression = self._results("crawl", "assess", "suppress")
+        lines: list[CellLine] = []
+        counts = dict.fromkeys(STATES, 0)
+        wanted = words.casefold().split()
+        found = 0
+        for cells, verdicts, hidden in zip(crawl.cubes, primaries.cubes, suppression.hidden, strict=True):
+            n = cells.n_published
+            code = np.zeros(n, dtype=np.int8)
+            code[np.isnan(cells.values[:n])] = STATES.index("empty")
+            code[hidden[:n]] = STATES.index("secondary")
+            code[hidden[:n] & verdicts.sensitive[:n]] = STATES.index("sensitive")
+            code[hidden[:n] & verdicts.known[:n]] = STATES.index("known")
+            for place, name in enumerate(STATES):
+                counts[name] += int((code == place).sum())
+            rows = np.flatnonzero(code == STATES.index(state)) if state else np.arange(n)
+            for row, key in zip(rows.tolist(), cells.keys(rows), strict=True):
+                if all(word in key.casefold() for word in wanted):
+                    if start <= found < start + limit:
+                        lines.append(CellLine(key, STATES[code[row]], verdicts.reasons_of(row)))
+                    found += 1
+        return CellLines(tuple(lines), found, tuple(counts.items()))
+
+    def why(self, cell: str) -> Why:
+        """Why a cell is as it is, and what would free it.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run, or no sheet has the cell.
+        """
+        crawl, primaries, problems, suppression = self._results("crawl", "assess", "build", "suppress")
+        return why(crawl, primaries, problems, suppression, cell)
+
+    def what_if(
+        self, change: Change, sheets: Sequence[Path] = (), given: Publication | None = None
+    ) -> WhatIf:
+        """What another rule or sheet would hide and cost; nothing is stored.
+
+        ``given`` is what the change is made to: the current version, or else the folder's files.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run, or the changed publication can't be computed.
+        """
+        found: Any = self._results("crawl", "assess", "suppress")
+        past = read_past(self._store, known_releases(self._store))
+        with tempfile.TemporaryDirectory(prefix="celosia-what-if-") as scratch:
+            given = given or self._publication(Path(scratch) / "publication")
+            asked = change(given)
+            if sheets:
+                asked = with_sheets(asked, [sheet_of_file(path, asked) for path in sheets])
+            return what_if(asked, given, Computed(*found), past, self._open_cube)
+
+    def decide(
+        self, actor: Actor, cell: str, decision: str, reason: str, percent: float = 10.0, origin: str = ""
+    ) -> Version:
+        """Write a decision on a cell into the publication, as a new version of it.
+
+        Raises
+        ------
+        UserError
+            If there is no such cell or decision, no reason, or no version.
+        """
+        if decision not in DECISIONS:
+            raise UserError(f"A decision is one of {', '.join(DECISIONS)}.")
+        if not reason.strip():
+            raise UserError("A decision needs a reason: it is kept with it.")
+        current = self._versions.current()
+        if current is None:
+            raise UserError("There is no version yet. Save one, or import a folder.")
+        (crawl,) = self._results("crawl")
+        number, row = find_cell(crawl, cell)
+        cells = crawl.cubes[number]
+        if cells.coords[row, 0] >= cells.space.own[0] or not cells.has_contributors[row]:
+            raise UserError(
+                "Decisions are on cells of measures. Decide on the cells that this one is made of."
+            )
+        members = []
+        for column, tree in enumerate(cells.cube.hierarchies, 1):
+            place = int(cells.coords[row, column])
+            if place >= cells.space.own[column]:
+                raise UserError("A group of members is no cell of its own. Decide on the cells in it.")
+            if place != tree.default_member:
+                members.append(tree.unique_names[place])
+        block = "\n".join(
+            (
+                "",
+                "[[confidentiality.cells]]",
+                f"cube = {_toml(cells.cube.name)}",
+                f"measure = {_toml(cells.cube.measures[int(cells.coords[row, 0])].name)}",
+                f"members = [{', '.join(_toml(member) for member in members)}]",
+                f"decision = {_toml(decision)}",
+                *([f"percent = {percent:g}"] if decision == "hide" else []),
+                f"reason = {_toml(f'{reason.strip()} ({actor.name})')}",
+                "",
+            )
+        )
+        files = self._versions.files(current)
+        texts = {
+            **files.texts,
+            "publication.toml": files.texts["publication.toml"].rstrip("\n") + "\n" + block,
+        }
+        after = {"decision": decision, "reason": reason.strip()}
+        self._journal.record(actor, "cell.decide", cell, {}, after, origin)
+        message = f"Decision: {decision} {cell}"
+        return self._versions.save(texts, current, actor.name, message)
+
+    def _publication(self, scratch: Path) -> Publication:
+        current = self._versions.current()
+        if current is None:
+            return load_publication(self._folder)
+        return load_publication(self._versions.materialise(current, scratch))
+
+    def _results(self, *names: str) -> Any:
+        last = self._store.of_last_run()
+        found: list[Crawl | PrimaryResult | Suppression] = []
+        for name in names:
+            stored = last.step(name)
+            if stored is None:
+                raise UserError("The publication hasn't been run yet. Run it first.")
+            found.append(RESULTS.decode(stored.body))
+        return found
+
+
+def changed(threshold: int | None, measure: str, sheets: Sequence[str], level: str) -> Change:
+    """A change by its parts: another threshold (of a measure), sheets to leave out, a level to leave out
+    (``Cube.Level``, or the level alone where there is one cube)."""
+
+    def change(publication: Publication) -> Publication:
+        if threshold is not None:
+            publication = with_threshold(publication, "", measure, threshold)
+        if sheets:
+            publication = without_sheets(publication, sheets)
+        if level:
+            cube, _dot, name = level.rpartition(".")
+            if not cube and len(publication.cubes) == 1:
+                cube = publication.cubes[0].name
+            publication = without_level(publication, cube, name)
+        return publication
+
+    return change
+
+
+def _toml(text: str) -> str:
+    """A text as a TOML string on one line."""
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'

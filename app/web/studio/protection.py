@@ -1,0 +1,211 @@
+"""The last run's cells by state, why one is hidden, decisions on cells, and what if."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from app.domain.errors import UserError
+from app.domain.people import Permission
+from app.office.protection import DECISIONS, STATES, Change, WhatIf, Why, changed
+from app.web.contexts import Link
+from app.web.studio.routes import Routes
+from app.web.studio.visit import Frame, RefusedError, Visit
+
+routes = Routes()
+
+_PAGE = 100
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+CELL_WORDS = {
+    "shown": _("shown"),
+    "empty": _("empty"),
+    "sensitive": _("hidden by a rule"),
+    "secondary": _("hidden for others' sake"),
+    "known": _("hidden, but known from an earlier release"),
+}
+DECISION_WORDS = {
+    "hide": _("hide it"),
+    "show": _("it must be shown"),
+    "waive": _("waive the rules"),
+}
+
+routes.tab(_("Cells"), "/studio/cells", Permission.READ_CONFIDENTIAL, 50)
+routes.tab(_("What if"), "/studio/what-if", Permission.ASK_WHAT_IF, 55)
+
+
+@dataclass(frozen=True)
+class StateChoice:
+    """A state to narrow the list to, and how many cells are in it."""
+
+    state: str
+    text: str
+    count: int
+    address: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class CellRow:
+    key: str
+    state: str
+    text: str
+    reasons: str
+    address: str
+
+
+@dataclass(frozen=True, eq=False)
+class CellsPage:
+    """Cells of the last run; ``wrong`` says why there are none."""
+
+    template: ClassVar[str] = "studio/cells.html"
+    frame: Frame
+    choices: tuple[StateChoice, ...]
+    rows: tuple[CellRow, ...]
+    found: int
+    words: str
+    state: str
+    older: str
+    wrong: str
+
+
+@dataclass(frozen=True, eq=False)
+class CellPage:
+    """Why a cell is as it is."""
+
+    template: ClassVar[str] = "studio/cell.html"
+    frame: Frame
+    why: Why
+    decisions: tuple[tuple[str, str], ...]
+    wrong: str
+
+
+@dataclass(frozen=True, eq=False)
+class WhatIfPage:
+    """A question about the protection, and its answer."""
+
+    template: ClassVar[str] = "studio/what_if.html"
+    frame: Frame
+    threshold: str
+    measure: str
+    sheet: str
+    level: str
+    answer: WhatIf | None
+    lost: tuple[str, str]
+    most: int
+    wrong: str
+
+
+@routes.get("/studio/cells", Permission.READ_CONFIDENTIAL)
+def cells_page(visit: Visit) -> Response:
+    """Published cells of the last run, by state."""
+    state, words, start = visit.asked("state"), visit.asked("words")[:200], visit.asked("start", "0")
+    if (state and state not in STATES) or not (start.isascii() and start.isdigit() and len(start) < 9):
+        raise RefusedError(400)
+    frame = visit.frame(visit.say(_("Cells")))
+    try:
+        found = visit.office.protection.cells(state, words, int(start), _PAGE)
+    except UserError as error:
+        return visit.page(CellsPage(frame, (), (), 0, words, state, "", visit.say(str(error))))
+    choices = tuple(
+        StateChoice(name, visit.say(CELL_WORDS[name]), count, _address(name, words), name == state)
+        for name, count in found.counts
+    )
+    rows = tuple(
+        CellRow(
+            line.key,
+            line.state,
+            visit.say(CELL_WORDS[line.state]),
+            ", ".join(line.reasons),
+            f"/studio/cells/why?{urlencode({'cell': line.key})}",
+        )
+        for line in found.lines
+    )
+    more = int(start) + _PAGE
+    older = _address(state, words, more) if more < found.found else ""
+    return visit.page(CellsPage(frame, choices, rows, found.found, words, state, older, ""))
+
+
+def _address(state: str, words: str, start: int = 0) -> str:
+    fields = {"state": state, "words": words, "start": str(start) if start else ""}
+    return f"/studio/cells?{urlencode({name: value for name, value in fields.items() if value})}"
+
+
+@routes.get("/studio/cells/why", Permission.READ_CONFIDENTIAL)
+def cell_page(visit: Visit) -> Response:
+    """Why a cell is hidden, and what would free it."""
+    return _cell(visit, visit.asked("cell")[:2000], "")
+
+
+def _cell(visit: Visit, cell: str, wrong: str) -> Response:
+    try:
+        found = visit.office.protection.why(cell)
+    except UserError as error:
+        raise RefusedError(422, visit.say(str(error))) from None
+    page = CellPage(
+        visit.frame(visit.say(_("Why is it hidden?")), Link(visit.say(_("Cells")), "/studio/cells")),
+        found,
+        tuple((name, visit.say(DECISION_WORDS[name])) for name in DECISIONS),
+        wrong,
+    )
+    return visit.page(page, 422 if wrong else 200)
+
+
+@routes.post("/studio/cells/decide", Permission.DECIDE_CELLS)
+def decide(visit: Visit) -> Response:
+    """Write a decision on a cell into a new version."""
+    cell = visit.text("cell")[:2000]
+    decision, reason = visit.text("decision"), visit.text("reason")[:1000]
+    try:
+        visit.office.protection.decide(visit.actor, cell, decision, reason, origin=visit.origin)
+    except UserError as error:
+        return _cell(visit, cell, visit.say(str(error)))
+    return visit.redirect(f"/studio/cells/why?{urlencode({'cell': cell})}", "decided")
+
+
+@routes.get("/studio/what-if", Permission.ASK_WHAT_IF)
+def what_if_page(visit: Visit) -> Response:
+    """Ask what another rule or sheet would do."""
+    return visit.page(_asked(visit, None, ""))
+
+
+@routes.post("/studio/what-if", Permission.ASK_WHAT_IF)
+def ask(visit: Visit) -> Response:
+    """Compute the answer; nothing is stored."""
+    try:
+        answer = visit.office.protection.what_if(_change(visit))
+    except UserError as error:
+        return visit.page(_asked(visit, None, visit.say(str(error))), 422)
+    return visit.page(_asked(visit, answer, ""))
+
+
+def _change(visit: Visit) -> Change:
+    threshold, measure = visit.integer("threshold"), visit.text("measure").strip()
+    sheet, level = visit.text("sheet").strip(), visit.text("level").strip()
+    if threshold is None and not sheet and not level:
+        raise UserError(visit.say(_("Say what: a threshold, a sheet or a level.")))
+
+    return changed(threshold, measure, [sheet] if sheet else [], level)
+
+
+def _asked(visit: Visit, answer: WhatIf | None, wrong: str) -> WhatIfPage:
+    lost = ("", "") if answer is None else (f"{answer.now.lost:.2%}", f"{answer.then.lost:.2%}")
+    return WhatIfPage(
+        frame=visit.frame(visit.say(_("What if"))),
+        threshold=visit.text("threshold")[:9],
+        measure=visit.text("measure")[:200],
+        sheet=visit.text("sheet")[:400],
+        level=visit.text("level")[:200],
+        answer=answer,
+        lost=lost,
+        most=_PAGE,
+        wrong=wrong,
+    )

@@ -1,0 +1,87 @@
+"""Cells by state, why one is hidden, decisions and what if, at the studio over a real run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp
+
+from app.bootstrap import publication_store, run_publication
+from app.domain.people import Role
+from app.office.office import Office
+from app.web.studio.parts import PARTS
+from app.web.studio.shell import create_studio
+from tests.pipeline.offices import write_office
+from tests.studio.visitors import BASE, Visitor, staffed
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Office, ASGIApp]]:
+    folder: Path = write_office(tmp_path_factory.mktemp("protected") / "office")
+    run_publication(folder)
+    with publication_store(folder) as store:
+        office = staffed(folder, store)
+        office.versions.import_folder(folder, "ana")
+        yield office, create_studio(office, PARTS, BASE)
+
+
+def test_every_state_is_listed_and_each_cell_leads_to_its_reason(run: tuple[Office, ASGIApp]) -> None:
+    office, studio = run
+    auditor = Visitor(studio).sign_in(Role.AUDITOR)
+    for state, _count in office.protection.cells().counts:
+        page = auditor.get(f"/studio/cells?state={state}")
+        assert page.status_code == 200
+        found = office.protection.cells(state)
+        assert page.text.count("/studio/cells/why?cell=") == min(found.found, 100)
+    sums = dict(office.protection.cells().counts)
+    assert sum(sums.values()) == office.store.status()["cells"]
+    assert sums["sensitive"] == office.store.status()["primaries"]
+    for state in ("sensitive", "secondary", "shown"):
+        line = office.protection.cells(state).lines[0]
+        page = auditor.get("/studio/cells/why", params={"cell": line.key})
+        assert page.status_code == 200
+        assert "cells/decide" not in page.text
+    narrowed = auditor.get("/studio/cells?words=turnover+bank")
+    assert narrowed.status_code == 200
+    assert auditor.get("/studio/cells?state=raw").status_code == 400
+    assert auditor.get("/studio/cells/why", params={"cell": "<script>"}).status_code == 422
+
+
+def test_a_decision_becomes_a_version_that_holds(run: tuple[Office, ASGIApp]) -> None:
+    office, studio = run
+    admin = Visitor(studio).sign_in(Role.ADMIN)
+    key = next(line.key for line in office.protection.cells("sensitive", "[firms]").lines)
+    admin.get("/studio/cells/why", params={"cell": key})
+    before = office.versions.current()
+    assert (
+        admin.post("/studio/cells/decide", {"cell": key, "decision": "waive", "reason": ""}).status_code
+        == 422
+    )
+    assert office.versions.current() == before
+    data = {"cell": key, "decision": "waive", "reason": 'it is "public"\nanyway'}
+    assert admin.post("/studio/cells/decide", data).status_code == 303
+    current = office.versions.current()
+    assert current is not None
+    assert current != before
+    text = office.versions.files(current).texts["publication.toml"]
+    assert re.search(r'reason = "it is \\"public\\" anyway \(ada\)"', text)
+    assert office.journal.latest(1)[0].action == "cell.decide"
+    answer = office.protection.what_if(lambda given: given)
+    assert answer.then.sensitive == answer.now.sensitive - 1
+
+
+def test_what_if_is_answered_and_mistakes_are_told(run: tuple[Office, ASGIApp]) -> None:
+    _office, studio = run
+    analyst = Visitor(studio).sign_in(Role.ANALYST)
+    assert analyst.get("/studio/what-if").status_code == 200
+    page = analyst.post("/studio/what-if", {"threshold": "5"})
+    assert page.status_code == 200
+    assert page.text.count("<tr>") == 6
+    for wrong in ({}, {"threshold": "few"}, {"threshold": "1"}, {"sheet": "<b>"}, {"level": "Firms.Nothing"}):
+        page = analyst.post("/studio/what-if", wrong)
+        assert page.status_code == 422
+        assert "<b>" not in page.text
+    assert analyst.get("/studio/cells").status_code == 403
