@@ -5,6 +5,8 @@ from __future__ import annotations
 from app.cube import atoti, duckdb
 from app.cube.remote import RemoteServer
 from app.cube.server import Server
+from app.cube.sql import load
+from app.cube.sql.postgresql import PostgreSQL
 from app.cube.xmla import server as xmla
 from app.domain.publication import CubeDefinition
 
@@ -20,6 +22,8 @@ def open_cube(definition: CubeDefinition) -> Server | RemoteServer:
         A file is damaged, or a server or database can't be reached.
     """
     if definition.remote is None:
+        if definition.facts.engine == "postgresql":
+            return load.open_cube(definition, PostgreSQL)
         return duckdb.open_cube(definition)
     if definition.remote.engine == "atoti":
         return atoti.open_cube(definition, definition.remote)

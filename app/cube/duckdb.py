@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.cube.cuboids import Column, Levels, Ready, Sums
 from app.cube.facts import Ancestors, Facts
 from app.cube.load import Loader
+from app.cube.scan import GroupingScanner
 from app.cube.server import Server
 from app.cube.sources import CsvHead, FileSource, csv_head, odd_line_end
-from app.domain.cube import Cube, IntArray
+from app.domain.cube import Cube
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.publication import CubeDefinition
 
@@ -40,18 +40,15 @@ def open_cube(definition: CubeDefinition) -> Server:
         raise
 
 
-class DuckDBEngine:
+class DuckDBEngine(GroupingScanner):
     """A private in-memory database; every thread has a cursor of its own."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._connection = duckdb.connect(
             ":memory:",
             config={"autoinstall_known_extensions": "false", "temp_directory": tempfile.gettempdir()},
         )
-        self._grouped: dict[tuple[int, int], str] = {}
-        self._sizes: dict[str, int] = {}
-        self._measures: list[str] = []
-        self._columns: list[int] = []
 
     def close(self) -> None:
         self._connection.close()
@@ -119,11 +116,11 @@ class DuckDBEngine:
                 # Members without an ancestor there take the number after the last, never null.
                 kind = np.uint8 if tree.size < 255 else np.uint16 if tree.size < 65535 else np.uint32
                 columns[name] = np.where(above < 0, tree.size, above).astype(kind)
-                self._grouped[h, level] = name
-                self._sizes[name] = tree.size
+                self.grouped[h, level] = name
+                self.sizes[name] = tree.size
         for m, (measure, column) in enumerate(zip(cube.measures, facts.measures, strict=True)):
-            self._measures.append(measure.aggregator)
-            self._columns.append(column.scale.limbs)
+            self.aggregators.append(measure.aggregator)
+            self.limbs.append(column.scale.limbs)
             if measure.aggregator in ("sum", "count", "avg"):
                 for limb in range(column.scale.limbs):
                     columns[f"m{m}_{limb}"] = column.limbs[:, limb]
@@ -136,49 +133,6 @@ class DuckDBEngine:
                 columns[f"m{m}_v"] = column.raw
         arrays = {name: pa.array(values, from_pandas=name.endswith("_v")) for name, values in columns.items()}
         self.keep_table("facts", pa.table(arrays))
-
-    def scan(
-        self, wanted: Sequence[Levels], measures: Sequence[int]
-    ) -> list[tuple[Mapping[int, IntArray], dict[int, Column]]]:
-        """See `app.cube.cuboids.Scanner`: one statement of grouping sets for all level combinations."""
-        sets = [
-            {h: self._grouped[h, level] for h, level in enumerate(levels) if level >= 0} for levels in wanted
-        ]
-        names = sorted({name for grouped in sets for name in grouped.values()})
-        selected = [f"coalesce({name}, 0) AS {name}_" for name in names]
-        for m in measures:
-            selected.extend(self._aggregates(m))
-        if len(sets) > 1 and names:
-            selected.append(f"CAST(grouping({', '.join(names)}) AS BIGINT) AS which")
-        grouping = ", ".join(f"({', '.join(grouped.values())})" for grouped in sets)
-        found = self.arrays(f"SELECT {', '.join(selected)} FROM facts GROUP BY GROUPING SETS ({grouping})")
-        answers: list[tuple[Mapping[int, IntArray], dict[int, Column]]] = []
-        for grouped in sets:
-            inside = np.ones(len(next(iter(found.values()))), dtype=bool)
-            if "which" in found:
-                bits = (name not in grouped.values() for name in names)
-                inside &= found["which"] == int("".join("1" if absent else "0" for absent in bits), 2)
-            for name in grouped.values():
-                inside &= found[f"{name}_"] < self._sizes[name]
-            rows = np.flatnonzero(inside)
-            members = {h: found[f"{name}_"][rows].astype(np.int32) for h, name in grouped.items()}
-            answers.append((members, {m: self._column(m, found).take(rows) for m in measures}))
-        return answers
-
-    def _aggregates(self, m: int) -> list[str]:
-        aggregator = self._measures[m]
-        if aggregator in ("sum", "count", "avg"):
-            limbs = [f"CAST(sum(m{m}_{limb}) AS BIGINT) AS m{m}_{limb}" for limb in range(self._columns[m])]
-            return [*limbs, f"CAST(sum(m{m}_p) AS BIGINT) AS m{m}_p"]
-        if aggregator == "distinct-count":
-            return [f"CAST(nullif(count(DISTINCT m{m}_v), 0) AS DOUBLE) AS m{m}_v"]
-        return [f"{aggregator}(m{m}_v) AS m{m}_v"]
-
-    def _column(self, m: int, found: Mapping[str, NDArray[Any]]) -> Column:
-        if f"m{m}_v" in found:
-            return Ready(np.ma.filled(found[f"m{m}_v"].astype(np.float64), np.nan))
-        limbs = np.stack([found[f"m{m}_{limb}"] for limb in range(self._columns[m])], axis=1)
-        return Sums(np.asarray(found[f"m{m}_p"]), np.ascontiguousarray(limbs))
 
 
 def _text(value: str) -> str:

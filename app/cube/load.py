@@ -16,6 +16,7 @@ from app.cube.cuboids import Cuboids, Scanner
 from app.cube.facts import Ancestors, Facts, MeasureColumn
 from app.cube.hierarchies import build_hierarchy
 from app.cube.numbers import FixedPoint, encode, encode_integers
+from app.cube.profiles import Profiler
 from app.cube.server import Server
 from app.cube.sources import FileSource, file_digest, file_source, read_database
 from app.domain.cube import Cube, Hierarchy, IntArray, Measure
@@ -26,7 +27,7 @@ from app.mdx import quote
 _AGGREGATORS = ("sum", "count", "distinct-count", "min", "max", "avg", "median")
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
-_NO = "('', '0', 'false', 'f', 'no', 'n')"
+NO = "('', '0', 'false', 'f', 'no', 'n')"
 _SHOWN = 5
 
 
@@ -51,7 +52,7 @@ class Engine(Scanner, Protocol):
 
 
 @dataclass(frozen=True)
-class _Dimension:
+class Dimension:
     """A dimension's distinct rows in table ``dim``; ``join`` finds the row of each fact."""
 
     definition: DimensionDefinition
@@ -73,6 +74,8 @@ class Loader:
         self.facts_name = ""
         self.types: dict[str, str] = {}
         self.n = 0
+        #: What counts the facts behind rows of ``raw``.
+        self.tally = "count(*)"
 
     def wrong(self, cause: str, remedy: str = "") -> None:
         at = self.definition.at
@@ -82,18 +85,8 @@ class Loader:
         self.open_facts()
         self.check_columns()
         self.stop_if_wrong()
-        dimensions = [
-            dimension
-            for number, definition in enumerate(self.definition.dimensions)
-            if (dimension := self.dimension(number, definition)) is not None
-        ]
-        self.stop_if_wrong()
-        cube = Cube(
-            self.definition.name,
-            self.definition.captions,
-            tuple(hierarchy for dimension in dimensions for hierarchy in dimension.hierarchies),
-            tuple(self.measure(measure) for measure in self.definition.measures),
-        )
+        dimensions = self.dimensions()
+        cube = self.cube(dimensions)
         facts = self.facts(dimensions)
         self.stop_if_wrong()
         ancestors = Ancestors(cube)
@@ -101,8 +94,28 @@ class Loader:
         self.engine.run("DROP TABLE IF EXISTS raw")
         scales = [column.scale for column in facts.measures]
         cuboids = Cuboids(cube, scales, facts.size, ancestors, self.engine)
-        digest = hashlib.sha256("".join(self.digests).encode()).hexdigest()
-        return Server(self.definition, cube, facts, cuboids, digest, self.engine.close)
+        profiler = Profiler(cube, facts, cuboids)
+        return Server(self.definition, cube, facts, profiler, cuboids, self.digest(), self.engine.close)
+
+    def dimensions(self) -> list[Dimension]:
+        found = [
+            dimension
+            for number, definition in enumerate(self.definition.dimensions)
+            if (dimension := self.dimension(number, definition)) is not None
+        ]
+        self.stop_if_wrong()
+        return found
+
+    def cube(self, dimensions: Sequence[Dimension]) -> Cube:
+        return Cube(
+            self.definition.name,
+            self.definition.captions,
+            tuple(hierarchy for dimension in dimensions for hierarchy in dimension.hierarchies),
+            tuple(self.measure(measure) for measure in self.definition.measures),
+        )
+
+    def digest(self) -> str:
+        return hashlib.sha256("".join(self.digests).encode()).hexdigest()
 
     def stop_if_wrong(self) -> None:
         if self.mistakes:
@@ -178,7 +191,7 @@ class Loader:
                 )
         for dimension in self.definition.dimensions:
             if not dimension.has_table:
-                wanted.update(_columns(dimension))
+                wanted.update(columns_of(dimension))
             elif dimension.fact_key is not None:
                 wanted[dimension.fact_key] = f"dimension {dimension.name}"
         for column, user in wanted.items():
@@ -192,40 +205,42 @@ class Loader:
 
     # Dimensions
 
-    def dimension(self, number: int, definition: DimensionDefinition) -> _Dimension | None:
+    def dimension(self, number: int, definition: DimensionDefinition) -> Dimension | None:
         relation, where = f"dim{number}", self.facts_name
         levels = [level for h in definition.hierarchies for level in h.levels]
         keyed = [column for level in levels for column in (level.key, level.parent) if column is not None]
         keys = list(dict.fromkeys(keyed))
-        others = [column for column in _columns(definition) if column not in keys]
-        picked = ", ".join(f"min({_sql(column)}) AS {_sql(column)}" for column in others)
-        grouped = ", ".join(map(_sql, keys))
+        others = [column for column in columns_of(definition) if column not in keys]
+        picked = ", ".join(f"min({quoted(column)}) AS {quoted(column)}" for column in others)
+        grouped = ", ".join(map(quoted, keys))
         source = "raw"
         if definition.has_table:
             source = f"table{number}"
             where = self.open_table(source, definition)
             types = self.engine.describe(source)
             known = len(self.mistakes)
-            for column, user in _columns(definition).items():
+            for column, user in columns_of(definition).items():
                 self.need(column, user, types, where)
             key = definition.table_key or ""
             self.need(key, f"dimension {definition.name}", types, where)
             if len(self.mistakes) > known:
                 return None
-            grouped = ", ".join(dict.fromkeys([_sql(key), *map(_sql, keys)]))
+            grouped = ", ".join(dict.fromkeys([quoted(key), *map(quoted, keys)]))
             others = [column for column in others if column != key]
-            picked = ", ".join(f"min({_sql(column)}) AS {_sql(column)}" for column in others)
+            picked = ", ".join(f"min({quoted(column)}) AS {quoted(column)}" for column in others)
         chosen = f"{grouped}, {picked}" if picked else grouped
         self.engine.run(
             f"CREATE TABLE {relation} AS SELECT row_number() OVER (ORDER BY {grouped}) - 1 AS celosia_row, * "
             f"FROM (SELECT {chosen} FROM {source} GROUP BY {grouped})"
         )
         columns = [*dict.fromkeys([*keys, *others])]
-        shown = ", ".join(map(_sql, columns))
+        shown = ", ".join(map(quoted, columns))
         found = self.engine.rows(f"SELECT {shown} FROM {relation} ORDER BY celosia_row")
         n_rows = len(found)
         rows = {column: [row[index] for row in found] + [None] for index, column in enumerate(columns)}
-        join = " AND ".join(f"raw.{_sql(key)} IS NOT DISTINCT FROM {relation}.{_sql(key)}" for key in keys)
+        join = " AND ".join(
+            f"raw.{quoted(key)} IS NOT DISTINCT FROM {relation}.{quoted(key)}" for key in keys
+        )
         unknown = 0
         if definition.has_table:
             join = self.join_table(definition, relation, where)
@@ -241,7 +256,7 @@ class Loader:
         for _, _, mistakes in built:
             self.mistakes.extend(mistakes)
         hierarchies = tuple(hierarchy for hierarchy, _, _ in built if hierarchy is not None)
-        return _Dimension(
+        return Dimension(
             definition,
             hierarchies,
             tuple(member for _, member, _ in built),
@@ -250,7 +265,7 @@ class Loader:
         )
 
     def join_table(self, definition: DimensionDefinition, relation: str, where: str) -> str:
-        key = _sql(definition.table_key or "")
+        key = quoted(definition.table_key or "")
         twice = self.engine.rows(
             f"SELECT CAST({key} AS VARCHAR) FROM {relation} GROUP BY {key} HAVING count(*) > 1 ORDER BY 1"
         )
@@ -259,14 +274,14 @@ class Loader:
                 f"{where}: key “{value}” of dimension {definition.name} stands in several places.",
                 "Give it one parent.",
             )
-        fact = _sql(definition.fact_key or definition.table_key or "")
+        fact = quoted(definition.fact_key or definition.table_key or "")
         return f"CAST(raw.{fact} AS VARCHAR) = CAST({relation}.{key} AS VARCHAR)"
 
     def check_keys(self, definition: DimensionDefinition, relation: str, join: str, where: str) -> int:
         """Complain of facts whose key the table lacks; the number of facts without any key."""
-        fact = _sql(definition.fact_key or definition.table_key or "")
+        fact = quoted(definition.fact_key or definition.table_key or "")
         lost = self.engine.rows(
-            f"SELECT CAST(raw.{fact} AS VARCHAR), count(*) FROM raw LEFT JOIN {relation} ON {join} "
+            f"SELECT CAST(raw.{fact} AS VARCHAR), {self.tally} FROM raw LEFT JOIN {relation} ON {join} "
             f"WHERE {relation}.celosia_row IS NULL AND raw.{fact} IS NOT NULL GROUP BY 1 ORDER BY 1"
         )
         if lost:
@@ -291,7 +306,7 @@ class Loader:
             definition.nonnegative,
         )
 
-    def facts(self, dimensions: Sequence[_Dimension]) -> Facts:
+    def facts(self, dimensions: Sequence[Dimension]) -> Facts:
         weight = self.weight()
         measures = tuple(self.measure_column(measure, weight) for measure in self.definition.measures)
         leaf: list[IntArray] = []
@@ -314,7 +329,7 @@ class Loader:
                 (FixedPoint(0), np.ones((self.n, 1), np.int64)) if weight is None else encode(weight)
             )
             return MeasureColumn(scale, limbs, None, None)
-        name = _sql(measure.column)
+        name = quoted(measure.column)
         nulls = self.column(f"raw.{name} IS NULL")
         present = ~nulls if nulls.any() else None
         if measure.aggregator == "count":
@@ -338,7 +353,7 @@ class Loader:
         self, column: str, user: str, weight: NDArray[np.float64] | None
     ) -> tuple[FixedPoint, NDArray[np.int64]]:
         """A column of numbers, times the weights; 0 where null."""
-        name, kind = _sql(column), self.types[column]
+        name, kind = quoted(column), self.types[column]
         failed = FixedPoint(0), np.zeros((self.n, 1), dtype=np.int64)
         if kind == "VARCHAR":
             kind = self.text_kind(column, user)
@@ -366,7 +381,7 @@ class Loader:
 
     def text_kind(self, column: str, user: str) -> str:
         """What the texts of a column are: BIGINT, DOUBLE, or "" after complaining."""
-        name = _sql(column)
+        name = quoted(column)
         bad, first, fractional = self.engine.rows(
             f"SELECT count(*) FILTER (wrong), min(rowid) FILTER (wrong), count(*) FILTER (NOT whole) FROM ("
             f"SELECT rowid, {name} IS NOT NULL AND try_cast({name} AS DOUBLE) IS NULL AS wrong, "
@@ -393,8 +408,8 @@ class Loader:
         column = self.definition.facts.request
         if column is None:
             return None
-        text = f"lower(trim(CAST(raw.{_sql(column)} AS VARCHAR)))"
-        return self.column(f"coalesce({text} NOT IN {_NO}, false)").astype(bool)
+        text = f"lower(trim(CAST(raw.{quoted(column)} AS VARCHAR)))"
+        return self.column(f"coalesce({text} NOT IN {NO}, false)").astype(bool)
 
     def contributor(self) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
         """Number of each row's holding, else respondent, else of the row itself; hashes of their names."""
@@ -403,7 +418,7 @@ class Loader:
         if not given:
             return np.arange(self.n, dtype=np.int64), None
         names = [
-            f"'{mark}' || nullif(CAST(raw.{_sql(column)} AS VARCHAR), '')"
+            f"'{mark}' || nullif(CAST(raw.{quoted(column)} AS VARCHAR), '')"
             for mark, column in zip("hr", given, strict=False)
         ]
         who = f"coalesce({', '.join(names)}, 'n' || raw.rowid)"
@@ -419,7 +434,7 @@ class Loader:
         return number, np.asarray(hashes, dtype=np.uint64)
 
 
-def _columns(dimension: DimensionDefinition) -> dict[str, str]:
+def columns_of(dimension: DimensionDefinition) -> dict[str, str]:
     """Columns that a dimension reads, and what for."""
     found: dict[str, str] = {}
     for hierarchy in dimension.hierarchies:
@@ -431,5 +446,5 @@ def _columns(dimension: DimensionDefinition) -> dict[str, str]:
     return found
 
 
-def _sql(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from app.cube.cuboids import Cuboids, Levels, forget_oldest
 from app.cube.facts import Ancestors, Facts
 from app.cube.keys import unique_rows
+from app.cube.parts import expand
 from app.cube.port import Group, Profiles
 from app.cube.tables import (
     Entities,
@@ -393,7 +394,7 @@ class Profiler:
     ) -> Table:
         """Profiles of cells of groups: each is the union of its parts, which share no fact row."""
         n = len(cells)
-        parts, owner = self._expand(cells, group_of)
+        parts, owner = expand(self.cube, cells, group_of)
         combinations, which = self.cuboids.signatures(parts)
         tables = self._tables(set(combinations), measures, pieces, mixed)
         pairs: list[tuple[Ints, Rows]] = []
@@ -415,27 +416,6 @@ class Profiler:
         met, _, entities = merge(self.facts, cells_met, np.concatenate([rows for _, rows in pairs]))
         return self._with_wanderers(found, met, entities, measures)
 
-    def _expand(self, coords: IntArray, group_of: list[list[Group]]) -> tuple[IntArray, Ints]:
-        """Cells of own members that cells consist of, and which cell each belongs to."""
-        owner = np.arange(len(coords), dtype=np.int64)
-        for column, groups in enumerate(group_of):
-            if not groups:
-                continue
-            size = self.cube.hierarchies[column - 1].size
-            members = [np.asarray(group.members, dtype=np.int32) for group in groups]
-            starts = np.cumsum([0, *(len(group) for group in members)])
-            flat = np.concatenate(members)
-            grouped = coords[:, column] >= size
-            rank = np.where(grouped, coords[:, column] - size, 0)
-            length = np.where(grouped, np.diff(starts)[rank], 1)
-            source = np.repeat(np.arange(len(coords)), length)
-            step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
-            within = grouped[source]
-            coords = coords[source]
-            coords[within, column] = flat[(starts[rank[source]] + step)[within]]
-            owner = owner[source]
-        return coords, owner
-
     def _members_met(self, levels: Levels, keys: Ints, owner: Ints, rows: Rows) -> tuple[Ints, Rows]:
         """Pairs of an owner and a fact row of a wandering contributor in one of its parts."""
         order = np.argsort(keys, kind="stable")
@@ -456,7 +436,7 @@ class Profiler:
             rows = np.flatnonzero(grouped & (coords[:, 0] == measure))
             reach = np.cumsum(self._part_counts(coords[rows], group_of)) // _CHUNK
             for some in np.split(rows, np.flatnonzero(np.diff(reach)) + 1):
-                parts, owner = self._expand(coords[some], group_of)
+                parts, owner = expand(self.cube, coords[some], group_of)
                 if self.cube.measures[measure].additive:
                     values[some] = self.cuboids.sums(measure, parts, owner, len(some))
                 else:
@@ -466,7 +446,7 @@ class Profiler:
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
         """Values of a measure that doesn't add up in cells of groups: float64[n], nan where empty."""
         group_of = [[g for g in groups if g.column == column] for column in range(coords.shape[1])]
-        parts, owner = self._expand(coords, group_of)
+        parts, owner = expand(self.cube, coords, group_of)
         return self._recompute(measure, parts, owner, len(coords))
 
     def _recompute(self, measure: int, parts: IntArray, owner: Ints, n: int) -> FloatArray:

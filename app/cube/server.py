@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,24 @@ from app.cube.evaluate import Evaluator
 from app.cube.explanation import Explanation
 from app.cube.facts import Facts
 from app.cube.port import Group, Profiles, Shown
-from app.cube.profiles import Profiler
 from app.cube.source import Readings
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.known import FactRows
 from app.domain.publication import CubeDefinition
 from app.mdx import Query
+
+
+class Profiling(Protocol):
+    """Who tells what is behind cells."""
+
+    def measure(self, coords: IntArray, groups: Sequence[Group], top: int) -> Profiles:
+        """See `app.cube.port.CubeServer.measure`."""
+        ...
+
+    def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> FloatArray:
+        """Values of a measure that doesn't add up in cells of groups: float64[n], nan where empty."""
+        ...
 
 
 class Server:
@@ -33,7 +45,8 @@ class Server:
         self,
         definition: CubeDefinition,
         cube: Cube,
-        facts: Facts,
+        facts: Facts | None,
+        profiler: Profiling,
         cuboids: Cuboids,
         digest: str,
         closer: Callable[[], None],
@@ -43,7 +56,7 @@ class Server:
         self.cuboids = cuboids
         self._digest = digest
         self._closer = closer
-        self._profiler = Profiler(cube, facts, cuboids)
+        self._profiler = profiler
         self._answerer = Answerer(cube, definition.calculated, definition.named_sets, self)
         self._answerer.try_sets()
 
@@ -55,8 +68,10 @@ class Server:
     def fingerprint(self) -> str:
         return self._digest
 
-    def facts(self) -> FactRows:
+    def facts(self) -> FactRows | None:
         """See `CubeServer.facts`."""
+        if self._facts is None:
+            return None
         facts, who = self._facts, self._facts.who
         return FactRows(
             self._cube,
@@ -109,4 +124,4 @@ class Server:
     def decimals(self, measure: int) -> int | None:
         if not self._cube.measures[measure].additive:
             return None
-        return self._facts.measures[measure].scale.decimals
+        return self.cuboids.scales[measure].decimals

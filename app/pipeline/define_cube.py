@@ -22,7 +22,7 @@ from app.domain.publication import (
     RemoteDefinition,
 )
 from app.mdx import parse_expression
-from app.pipeline.define_remote import FACTS, REMOTE, read_remote
+from app.pipeline.define_remote import DATABASES, FACTS, REMOTE, read_remote
 from app.pipeline.sources import columns_of
 from app.pipeline.toml import Reader, nearest
 
@@ -49,11 +49,11 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     if name is not None and "/" in name:
         reader.wrong("A cube's name becomes an address and can't hold a slash.", "Rename it.", "name")
     captions = reader.texts("caption", languages)
-    engine = reader.choice("engine", (FACTS, *REMOTE), FACTS)
+    engine = reader.choice("engine", (FACTS, *DATABASES, *REMOTE), FACTS)
     remote: RemoteDefinition | None = None
     facts, columns, dimensions = _NO_FACTS, Columns("", None), tuple[DimensionDefinition, ...]()
-    if engine == FACTS:
-        facts, columns = _facts(reader, folder)
+    if engine not in REMOTE:
+        facts, columns = _facts(reader, folder, engine)
         dimensions = tuple(_dimensions(reader, folder, languages, columns))
         if not dimensions and "dimension" in reader.values:
             reader.wrong("The cube has no dimension.", "Add one as [[dimension]].")
@@ -78,7 +78,7 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     )
 
 
-def _facts(reader: Reader, folder: Path) -> tuple[FactsDefinition, Columns]:
+def _facts(reader: Reader, folder: Path, engine: str) -> tuple[FactsDefinition, Columns]:
     table = reader.table("facts", required=True)
     if table is None:
         return _NO_FACTS, Columns("", None)
@@ -87,6 +87,9 @@ def _facts(reader: Reader, folder: Path) -> tuple[FactsDefinition, Columns]:
     columns = Columns("", None)
     if (file is None) == (url is None):
         table.wrong("Facts come from a file or from a database, one of the two.", "Give file or url.")
+    if engine in DATABASES and file is not None:
+        remedy = "Give url, or leave engine out."
+        table.wrong(f"The {engine} engine reads the facts where they are, not from a file.", remedy, "file")
     if url is not None and (sql is None) == (name is None):
         table.wrong("A database needs to be told what to read.", "Give sql or table, one of the two.", "url")
     if url is None and (sql or name):
@@ -106,6 +109,7 @@ def _facts(reader: Reader, folder: Path) -> tuple[FactsDefinition, Columns]:
         roles["holding"],
         roles["weight"],
         roles["request"],
+        engine,
     )
     return facts, columns
 

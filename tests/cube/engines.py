@@ -7,18 +7,22 @@ endpoint, over the cells of a DuckDB cube.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+import duckdb
 import numpy as np
+import psycopg
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.bootstrap.engines import open_cube as open_any
 from app.cli.serving import running
 from app.cube.duckdb import open_cube
 from app.cube.port import CubeServer
@@ -29,7 +33,7 @@ from app.cube.xmla.server import open_cube as open_xmla
 from app.domain.catalogue import Catalogue
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus, MaskedCellSet
-from app.domain.publication import CubeDefinition, Folder, RemoteDefinition
+from app.domain.publication import CubeDefinition, FactsDefinition, Folder, RemoteDefinition
 from app.domain.styles import cell_styles
 from app.mdx import parse
 from app.serve.port import Asked
@@ -38,8 +42,10 @@ from app.web.xmla.dataset import dataset_xml
 from app.web.xmla.discover import discover
 from app.web.xmla.rowset import empty_xml
 from app.web.xmla.structures import CATALOG
+from tests.databases import database_url
 
-ENGINES = ("duckdb", "xmla")
+DATABASES = ("postgresql",)
+ENGINES = ("duckdb", "xmla", *DATABASES)
 
 
 class RawXmla:
@@ -96,6 +102,31 @@ class RawXmla:
         return dataset_xml(asked, answer.cube, "en", "SchemaData")
 
 
+def fill(definition: CubeDefinition, run: Callable[[str], object]) -> None:
+    """Table ``facts`` of a database with the rows of the cube's file; numbers where a measure needs them."""
+    file = definition.facts.file or ""
+    base = duckdb.connect()
+    base.execute(f"CREATE TABLE t AS SELECT * FROM read_csv('{file}', header = true, all_varchar = true)")
+    summed = {m.column for m in definition.measures if m.aggregator in ("sum", "avg", "min", "max", "median")}
+    numbers = {*summed, definition.facts.weight}
+    kinds = {}
+    for name in base.table("t").columns:
+        (points,) = base.execute(
+            f'SELECT max(CASE WHEN contains("{name}", \'.\') THEN length("{name}") '
+            f"- strpos(\"{name}\", '.') ELSE 0 END) FROM t"
+        ).fetchall()[0]
+        kinds[name] = f"decimal(18, {points or 0})" if name in numbers else "varchar(99)"
+    named = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
+    run(f"create table facts ({named})")
+    for row in base.execute("SELECT * FROM t").fetchall():
+        values = ", ".join("null" if value is None else "'" + value.replace("'", "''") + "'" for value in row)
+        run(f"insert into facts values ({values})")
+
+
+def at_database(definition: CubeDefinition, engine: str, url: str) -> FactsDefinition:
+    return replace(definition.facts, file=None, url=url, sql="select * from facts", engine=engine)
+
+
 @contextmanager
 def opened(engine: str, definition: CubeDefinition, count: str = "") -> Iterator[Server | RemoteServer]:
     """A cube's server on an engine; ``count`` is the measure that counts contributors."""
@@ -103,6 +134,11 @@ def opened(engine: str, definition: CubeDefinition, count: str = "") -> Iterator
         plain = replace(definition, calculated=(), named_sets=())
         if engine == "duckdb":
             server: Server | RemoteServer = open_cube(definition)
+        elif engine == "postgresql":
+            url = stack.enter_context(database_url("postgresql", Path()))
+            with psycopg.connect(url) as connection:
+                fill(definition, lambda statement: connection.execute(statement.encode()))
+            server = open_any(replace(definition, facts=at_database(definition, engine, url)))
         else:
             raw = open_cube(plain)
             stack.callback(raw.close)
