@@ -25,6 +25,8 @@ from app.mdx.tree import Braces, Call, Expression, MemberDefinition, Name, Numbe
 
 #: Longer keys are cut and end in a hash.
 _LONGEST_KEY = 240
+#: Functions that come to calculated members without naming them.
+_NAMES_ANY = frozenset({"ALLMEMBERS", "ADDCALCULATEDMEMBERS", "STRTOMEMBER", "STRTOSET", "STRTOTUPLE"})
 #: What members are taken together by a slicer or sub-select comes before any formula.
 _BELOW_ALL = Fraction(-(10**9))
 
@@ -40,6 +42,9 @@ class Calculations:
         self._members_of = Counter(column for column, _ in ev.definitions)
         self._known_terms: dict[tuple[int, int], dict[int, float] | None] = {}
         self._known_texts: dict[tuple[int, int], str] = {}
+        #: The calculated members that a text has in it, and those of the texts that are being made.
+        self._known_names: dict[tuple[int, int], set[tuple[int, int]]] = {}
+        self._naming: list[set[tuple[int, int]]] = []
 
     def add_cube(self, definition: CalculatedDefinition) -> None:
         """A member that the cube offers.
@@ -172,10 +177,10 @@ class Calculations:
         number = column.hierarchy.size + self._members_of[member.column]
         self._members_of[member.column] += 1
         rank = _BELOW_ALL if below_all else order or Fraction(0)
-        precedence = (rank, not _is_aggregate(formula), len(self.ev.definitions))
-        self.ev.definitions[member.column, number] = Definition(
-            member, number, formula, source, at, order, precedence
-        )
+        together = _is_aggregate(formula)
+        precedence = (rank, not together, len(self.ev.definitions))
+        member = replace(member, takes_together=together, precedence=precedence)
+        self.ev.definitions[member.column, number] = Definition(member, number, formula, source, at, order)
         self.ev.names.calculated[member.column, name] = number
         self.added.append((member.column, number))
         return number
@@ -193,7 +198,9 @@ class Calculations:
             found = self.ev.definitions[place]
             terms = self._terms(found, ())
             member = replace(found.member, terms=None if terms is None else tuple(sorted(terms.items())))
-            self.ev.definitions[place] = replace(found, member=replace(member, key=self._key(found, member)))
+            key = self._key(found, member)
+            names = tuple(sorted(self._known_names.get(place, {place})))
+            self.ev.definitions[place] = replace(found, member=replace(member, key=key, names=names))
         return tuple(self.ev.definitions[place].member for place in sorted(self.ev.definitions))
 
     def _terms(self, definition: Definition, above: tuple[object, ...]) -> dict[int, float] | None:
@@ -267,8 +274,12 @@ class Calculations:
             return definition.member.name
         self._check_nesting(definition, above)
         if place not in self._known_texts:
+            self._naming.append({place})
             text = self._normal(definition.formula, definition.source, (*above, place))
             self._known_texts[place] = _shortened(text)
+            self._known_names[place] = self._naming.pop()
+        if self._naming:
+            self._naming[-1] |= self._known_names[place]
         return self._known_texts[place]
 
     def _normal(self, node: Expression, source: Source, above: tuple[object, ...]) -> str:
@@ -281,6 +292,8 @@ class Calculations:
             case Number() | String():
                 return to_text(node)
             case Call(name, target, arguments):
+                if name.upper() in _NAMES_ANY and self._naming:
+                    self._naming[-1] |= self.ev.definitions.keys()
                 inner = [target, *(arguments or ())]
                 shown = ("" if part is None else self._normal(part, source, above) for part in inner)
                 return f"{name.upper()}({','.join(shown)})"

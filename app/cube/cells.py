@@ -99,7 +99,7 @@ class _Solver:
         self.plans: list[Plan] = []
         self.texts: dict[int, str] = {}
         self.hidden: Bools = np.zeros(0, dtype=np.bool_)
-        by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].precedence)
+        by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].member.precedence)
         rank = {place: number for number, place in enumerate(by_precedence)}
         self.ranks = [
             np.array([-1] * own + [rank[column, n] for n in range(own, size)], dtype=np.int64)

@@ -79,8 +79,7 @@ class Context:
 class Definition:
     """A calculated member as it was written.
 
-    Where several meet in a cell, the one of the highest ``precedence`` is worked out over the others. A
-    visual total ``stands_for`` a member of the cube of which only a part is taken.
+    A visual total ``stands_for`` a member of the cube of which only a part is taken.
     """
 
     member: CalculatedMember
@@ -89,5 +88,4 @@ class Definition:
     source: Source
     at: int
     solve_order: Fraction | None
-    precedence: tuple[Fraction, bool, int]
     stands_for: int | None = None

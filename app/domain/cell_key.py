@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -10,6 +12,9 @@ from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, IntArray
 from app.domain.lattice import Space
 from app.domain.places import SEPARATOR
+
+#: Calculated members of an answer by column and number.
+Placed = dict[tuple[int, int], CalculatedMember]
 
 
 def cell_keys(cube: Cube, space: Space, coords: IntArray) -> tuple[str, ...]:
@@ -30,11 +35,73 @@ def cell_keys(cube: Cube, space: Space, coords: IntArray) -> tuple[str, ...]:
 
 
 def in_space(space: Space, coords: IntArray, calculated: Sequence[CalculatedMember]) -> IntArray:
-    """Coordinates of an answer (int32[n, 1+H]) with its calculated members numbered as a space does."""
+    """Coordinates of an answer (int32[n, 1+H]) with its calculated members numbered as a space does.
+
+    Cells that may differ in value differ in coordinates.
+    """
+    if not calculated:
+        return coords.copy()
     numbers = [list(range(size)) for size in space.own.tolist()]
+    placed: Placed = {}
     for member in calculated:
+        placed[member.column, len(numbers[member.column])] = member
         numbers[member.column].append(space.number(member.column, member.terms, member.key))
     found = coords.copy()
     for column, known in enumerate(numbers):
         found[:, column] = np.array(known, dtype=np.int32)[coords[:, column]]
+    _tell_sums_from_groups(space, coords, placed, found)
+    _tell_orders(space, coords, placed, found)
     return found
+
+
+def _tell_sums_from_groups(space: Space, coords: IntArray, placed: Placed, found: IntArray) -> None:
+    """Where a measure doesn't add up, a sum over members isn't what they have together."""
+    if space.additive.all():
+        return
+    otherwise = ~space.adds_up(coords)
+    for (column, number), member in placed.items():
+        if member.terms is not None and not member.takes_together:
+            rows = otherwise & (coords[:, column] == number)
+            if rows.any():
+                found[rows, column] = space.number(column, None, member.key)
+
+
+def _tell_orders(space: Space, coords: IntArray, placed: Placed, found: IntArray) -> None:
+    """Where formulas meet, the order in which they are worked out is part of the last one's key.
+
+    It goes without saying where the order doesn't matter, and where formulas of measures are worked out
+    last, then those of the first hierarchy and so on: a ratio of sums.
+    """
+    formula = coords >= space.own
+    meeting = np.flatnonzero(formula.sum(axis=1) > 1)
+    if not len(meeting):
+        return
+    adds = space.adds_up(coords[meeting])
+    told = np.column_stack([np.where(formula[meeting], coords[meeting], -1), adds])
+    for *numbers, adding in np.unique(told, axis=0).tolist():
+        places = [(column, number) for column, number in enumerate(numbers) if number >= 0]
+        members = [placed[place] for place in places]
+        if _any_order(members, bool(adding)):
+            continue
+        named = {place: placed[place] for member in members for place in member.names} | dict(
+            zip(places, members, strict=True)
+        )
+        inwards = sorted(named.values(), key=lambda member: member.precedence, reverse=True)
+        columns = [member.column for member in inwards]
+        if columns == sorted(columns):
+            continue
+        last = max(members, key=lambda member: member.precedence)
+        steps = (
+            f"{column}: {'; '.join(sorted(member.key for member in some))}"
+            for column, some in groupby(inwards, lambda member: member.column)
+        )
+        order = hashlib.blake2b("|".join(steps).encode(), digest_size=16).hexdigest()
+        rows = meeting[(told == [*numbers, adding]).all(axis=1)]
+        found[rows, last.column] = space.number(last.column, None, f"{last.key} in order {order}")
+
+
+def _any_order(members: Sequence[CalculatedMember], adding: bool) -> bool:
+    """Whether the formulas come to the same in whichever order: sums of sums, groups of groups."""
+    if any(member.terms is None for member in members):
+        return False
+    return adding or all(member.takes_together for member in members)

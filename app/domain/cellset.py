@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,12 @@ class CalculatedMember:
         above another, so it has contributors of its own like any member.
     format, decimals, unit
         How its values are printed; None or empty: as the measure.
+    takes_together
+        Whether it takes members together by each measure's own aggregator, and doesn't add their values.
+    precedence
+        Of the members that meet in a cell, the highest one's formula is worked out over the others' values.
+    names : tuple of (int, int)
+        The calculated members that its formula names, by column and number, and those that theirs name.
     """
 
     column: int
@@ -57,6 +64,9 @@ class CalculatedMember:
     format: str | None = None
     decimals: int | None = None
     unit: Texts | None = None
+    takes_together: bool = False
+    precedence: tuple[Fraction, bool, int] = (Fraction(0), True, 0)
+    names: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_group(self) -> bool:
