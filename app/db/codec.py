@@ -173,7 +173,10 @@ class _Reader:
                 cls = self._classes[node[1]]
                 names = [field.name for field in fields(cls) if field.init]
                 values = [self.value(item) for item in node[2]]
-                return cls(**dict(zip(names, values, strict=True)))
+                if len(values) > len(names):
+                    raise ValueError(node[1])
+                # Fields that were added since, at the end, have their defaults.
+                return cls(**dict(zip(names, values, strict=False)))
             case "A":
                 _, dtype, shape, offset, size = node
                 array = np.frombuffer(self._arrays[offset : offset + size], dtype=np.dtype(dtype))

@@ -54,7 +54,8 @@ class Layout:
     """A cellset without its numbers: what stands where, and which recorded cell it is.
 
     ``cell`` (int64[n_cells]) are row numbers in the release's cell table, -1 for a cell that it doesn't
-    know. ``style`` (int32[n_cells]) numbers ``styles``.
+    know. ``style`` (int32[n_cells]) numbers ``styles``. ``by_figures``: its members are chosen, ordered or
+    ranked by the figures that are shown.
     """
 
     axes: tuple[Axis, ...]
@@ -62,6 +63,7 @@ class Layout:
     cell: NDArray[np.int64]
     style: IntArray
     styles: tuple[CellStyle, ...]
+    by_figures: bool = False
 
 
 class CellStatus(IntEnum):
@@ -78,6 +80,7 @@ class MaskedCellSet:
 
     ``values`` (float64[n_cells]) is nan wherever ``status`` (int8[n_cells], `CellStatus`) is not SHOWN.
     ``texts`` are the words that cells of a query's own formulas hold; such a cell is EMPTY of numbers.
+    ``by_figures`` is the layout's.
     """
 
     release_id: str
@@ -87,8 +90,8 @@ class MaskedCellSet:
     values: FloatArray
     style: IntArray
     styles: tuple[CellStyle, ...]
-    notes: Mapping[str, str]
     texts: Mapping[int, str] = field(default_factory=dict)
+    by_figures: bool = False
 
     def __post_init__(self) -> None:
         if np.any(np.isfinite(self.values) & (self.status != CellStatus.SHOWN)):

@@ -25,7 +25,7 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
         values=values,
         style=layout.style,
         styles=layout.styles,
-        notes={},
+        by_figures=layout.by_figures,
     )
 
 

@@ -79,7 +79,8 @@ def _arranged(layout: Layout, answer: CellSet) -> tuple[Layout, Longs]:
     for number, pick in enumerate(picks):
         place = np.take(place, pick, axis=len(picks) - 1 - number)
     place = place.ravel()
-    made = replace(layout, axes=answer.axes, cell=layout.cell[place], style=layout.style[place])
+    cell, style = layout.cell[place], layout.style[place]
+    made = replace(layout, axes=answer.axes, cell=cell, style=style, by_figures=True)
     return made, place
 
 

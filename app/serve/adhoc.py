@@ -77,7 +77,6 @@ class ReleaseCube:
             values=np.where(shown, values, np.nan) + 0.0,
             style=style,
             styles=styles,
-            notes={},
             texts=texts,
         )
         properties = tuple(

@@ -25,7 +25,7 @@ from app.web.language import translations
 from app.web.moves import flat
 from app.web.tables import Toggle, caption, lay_out
 from app.web.windows import pager, window
-from app.web.words import file_words
+from app.web.words import by_figures_note, file_words
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -79,6 +79,11 @@ class View:
         return own or text_in(self.entry.sheet.title, self.language)
 
     @property
+    def note(self) -> str:
+        """What readers must know of how the table came to be."""
+        return by_figures_note(self.language) if self.masked.by_figures else ""
+
+    @property
     def sheet_address(self) -> str:
         return f"{self.root}/s/{quote(self.entry.sheet.id)}"
 
@@ -114,6 +119,7 @@ class View:
             id=self.query.id,
             title=self.title,
             context=self._context(self.title),
+            note=self.note,
             table=replace(
                 table,
                 hidden=int((status == CellStatus.CONFIDENTIAL).sum()),
@@ -216,7 +222,7 @@ class View:
             language=self.language,
             number=self.entry.number,
             title=". ".join(dict.fromkeys(filter(None, [*names, chosen]))),
-            notes=text_in(sheet.notes, self.language),
+            notes="\n\n".join(filter(None, [text_in(sheet.notes, self.language), self.note])),
             publisher=text_in(catalogue.publisher, self.language),
             office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
             identity=f"{sheet.id}/{self.query.id}",

@@ -146,6 +146,7 @@ class Block:
     id: str
     title: str
     context: tuple[tuple[str, str], ...]
+    note: str
     table: Table
     chart: Chart | None
     maps: tuple[AreaMap, ...]
@@ -209,6 +210,7 @@ class Fragment:
     context: tuple[tuple[str, str], ...]
     table: Table
     hidden: str
+    note: str
     source: str
 
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 from app.web.language import translations
 
 
+def by_figures_note(language: str) -> str:
+    """Said of a table whose members are chosen, ordered or ranked by the figures that are shown."""
+    _ = translations(language).gettext
+    return _(
+        "Members are chosen, ordered or ranked by the figures that are shown: "
+        "one whose figure is confidential is left out or comes last, however large it is."
+    )
+
+
 def file_words(language: str) -> dict[str, str]:
     """What files say, in a language."""
     _ = translations(language).gettext

@@ -92,7 +92,7 @@ class RawXmla:
         values = answer.values[: answer.n_cells]
         status = np.where(np.isnan(values), CellStatus.EMPTY, CellStatus.SHOWN).astype(np.int8)
         style, styles = cell_styles(answer)
-        masked = MaskedCellSet("raw", answer.axes, answer.slicer, status, values, style, styles, {})
+        masked = MaskedCellSet("raw", answer.axes, answer.slicer, status, values, style, styles)
         properties = tuple(
             axis_properties(answer.cube, asked, axis.positions, query.source)
             for asked, axis in zip(query.axes, answer.axes, strict=True)

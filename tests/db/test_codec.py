@@ -88,6 +88,31 @@ def test_a_class_that_is_no_longer_known_is_told() -> None:
         Codec(()).decode(body)
 
 
+def test_fields_that_were_added_since_have_their_defaults() -> None:
+    @dataclass(frozen=True)
+    class Thing:
+        name: str
+
+    body = Codec((Thing,)).encode(Thing("a"))
+    assert Codec((Thing,)).decode(body) == Thing("a")
+
+    @dataclass(frozen=True)
+    class Thing:  # type: ignore[no-redef]
+        name: str
+        size: int = 7
+
+    longer = Codec((Thing,))
+    assert longer.decode(body) == Thing("a", 7)
+
+    @dataclass(frozen=True)
+    class Shorter:
+        name: str
+
+    Shorter.__name__ = "Thing"
+    with pytest.raises(OperatorError):
+        Codec((Shorter,)).decode(longer.encode(longer.decode(body)))
+
+
 def test_another_shape_of_a_class_is_another_codec() -> None:
     @dataclass(frozen=True)
     class Thing:

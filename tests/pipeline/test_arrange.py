@@ -72,6 +72,7 @@ def test_hidden_rows_come_last_and_into_no_choice(ran: tuple[Ran, list[MaskedCel
     assert [key for key, _, _ in rows_of(answers[2])] == [*by_value, *empty][:4]
     assert sorted(key for key, _, _ in rows_of(answers[3])) == sorted([*by_value, *empty])
     ranks = {key: (status, value) for key, status, value in rows_of(answers[4])}
+    assert [answer.by_figures for answer in answers] == [False, True, True, True, True, True]
     for place, key in enumerate(by_value, 1):
         assert ranks[key] == (CellStatus.SHOWN, place)
     for key in hidden:

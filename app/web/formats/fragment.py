@@ -11,6 +11,7 @@ from app.web.contexts import Fragment
 from app.web.formats.download import TableDownload
 from app.web.language import long_date
 from app.web.render import environment
+from app.web.words import by_figures_note
 
 MEDIA_TYPE = "text/html; charset=utf-8"
 
@@ -24,6 +25,7 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         context=download.context,
         table=download.table,
         hidden=download.words["hidden"] if download.table.hidden else "",
+        note=by_figures_note(download.language) if download.masked.by_figures else "",
         source=" · ".join(filter(None, said)),
     )
     yield _environment(download.language).get_template(fragment.template).render(page=fragment).encode()
