@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import resource
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -81,7 +83,9 @@ def forget(server: Server) -> None:
 
 
 def compare(place: Path) -> dict[str, float]:
-    """Ratio of MDX to SQL for 200 and 5,000 cells, cold and warm; of 16 readers to one for the same work."""
+    """Ratio of MDX to SQL for 200 and 5,000 cells, cold and warm; of 16 readers to one for the same work,
+    and to 16 readers of SQL.
+    """
     server = open_cube(definition(place))
     raw = duckdb.connect()
     raw.execute("CREATE TABLE facts AS SELECT * FROM read_parquet(?)", [str(place)])
@@ -102,23 +106,32 @@ def compare(place: Path) -> dict[str, float]:
         assert total == server.execute(query).values.sum()
         ratios[f"{cells} cells cold"] = median(cold) / median(by_hand)
         ratios[f"{cells} cells warm"] = median(warm) / median(by_hand)
+    pairs = [(x, y) for x in SIZES for y in SIZES if x != y] * 4
     queries = [
-        parse(f"SELECT [{x}].[{x}].Members ON 0, [{y}].[{y}].Members ON 1 FROM Bench")
-        for x in SIZES
-        for y in SIZES
-        if x != y
-    ] * 4
+        parse(f"SELECT [{x}].[{x}].Members ON 0, [{y}].[{y}].Members ON 1 FROM Bench") for x, y in pairs
+    ]
+    statements = [f"SELECT {x}, {y}, sum(amount) FROM facts GROUP BY {x}, {y} ORDER BY ALL" for x, y in pairs]
 
-    def all_queries(readers: int) -> float:
-        forget(server)
+    def by_readers(readers: int, work: Callable[[Any], object], asked: Sequence[object]) -> float:
         with ThreadPoolExecutor(readers) as pool:
-            return seconds(lambda: list(pool.map(server.execute, queries)))
+            return seconds(lambda: list(pool.map(work, asked)))
 
-    alone, together = [], []
+    def by_sql(sql: str) -> object:
+        return raw.cursor().execute(sql).fetchall()
+
+    taken: dict[str, list[float]] = defaultdict(list)
     for _ in range(ROUNDS // 2):
-        alone.append(all_queries(1))
-        together.append(all_queries(READERS))
-    ratios[f"{READERS} readers"] = median(together) / median(alone)
+        for readers in (1, READERS):
+            forget(server)
+            taken[f"cold {readers}"].append(by_readers(readers, server.execute, queries))
+            taken[f"warm {readers}"].append(by_readers(readers, server.execute, queries))
+            taken[f"SQL {readers}"].append(by_readers(readers, by_sql, statements))
+    for what in ("cold", "warm", "SQL"):
+        ratios[f"{READERS} readers {what}"] = median(taken[f"{what} {READERS}"]) / median(taken[f"{what} 1"])
+    for what in ("cold", "warm"):
+        ratios[f"{READERS} readers of {what} MDX"] = median(taken[f"{what} {READERS}"]) / median(
+            taken[f"SQL {READERS}"]
+        )
     server.close()
     return ratios
 
@@ -141,7 +154,8 @@ def main() -> None:
             return
         write_facts(place, chosen.facts)
         for name, ratio in compare(place).items():
-            print(f"{name}: {ratio:.2f} × {'one reader' if 'readers' in name else 'SQL'}")
+            against = "SQL" if "readers" not in name else "their SQL" if "MDX" in name else "one reader"
+            print(f"{name}: {ratio:.2f} × {against}")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ class _Solver:
         requested = self.ev.placed(requested)
         first, asked = unique_rows(requested, self.sizes)
         coords = requested[first]
-        frontier = self._unheld(coords, 0)
+        frontier = self._unheld(coords, 0) if self.ev.definitions else np.zeros(0, dtype=np.int64)
         while len(frontier):
             plans = list(self._plan(coords, frontier))
             blocks = [block for plan in plans for block in self._operands(plan, coords)]

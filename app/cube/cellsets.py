@@ -15,7 +15,9 @@ def cellset_of(cube: Cube, answer: Answered) -> CellSet:
     solved, cells = answer.solved, answer.cells
     rows = closure(solved, np.concatenate([cells, answer.read]))
     linear, nonlinear = relations_of(solved, rows)
-    texts = {n: solved.texts[row] for n, row in enumerate(cells.tolist()) if row in solved.texts}
+    texts = {}
+    if solved.texts:
+        texts = {n: solved.texts[row] for n, row in enumerate(cells.tolist()) if row in solved.texts}
     return CellSet(
         cube,
         answer.axes,
@@ -26,6 +28,6 @@ def cellset_of(cube: Cube, answer: Answered) -> CellSet:
         solved.values[rows],
         linear,
         nonlinear,
-        texts if solved.texts else {},
+        texts,
         len(answer.read),
     )

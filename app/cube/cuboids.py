@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.facts import Ancestors
+from app.cube.keys import unique_rows
 from app.cube.numbers import FixedPoint
 from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
@@ -100,13 +101,15 @@ class Cuboids:
         self._scanner = scanner
         self._made: dict[Levels, Cuboid] = {}
         self._lock = RLock()
+        #: Held by whoever makes cuboids, also while the engine works; only then any are forgotten.
+        self._making = RLock()
         self._complete: dict[tuple[int, int], bool] = {}
         aggregators = [measure.aggregator for measure in cube.measures]
         self._cheapest = min(range(len(aggregators)), key=lambda m: aggregators[m] not in _FROM_PARTS)
 
     def clear(self) -> None:
         """Forget what has been made."""
-        with self._lock:
+        with self._making, self._lock:
             self._made.clear()
 
     def strides(self, levels: Levels) -> Ints:
@@ -123,11 +126,12 @@ class Cuboids:
 
     def signatures(self, coords: IntArray) -> tuple[list[Levels], NDArray[np.intp]]:
         """Level combinations of cells, and which of them each row of coordinates has."""
-        packed = np.zeros(len(coords), dtype=np.int64)
-        for hierarchy, tree in enumerate(self.cube.hierarchies):
-            levels = self.ancestors.level_of[hierarchy][coords[:, 1 + hierarchy]]
-            packed = packed * (len(tree.levels) + 1) + levels + 1
-        _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+        levels = [
+            self.ancestors.level_of[hierarchy][coords[:, 1 + hierarchy]] + 1
+            for hierarchy in range(len(self.cube.hierarchies))
+        ]
+        sizes = [len(tree.levels) + 1 for tree in self.cube.hierarchies]
+        first, inverse = unique_rows(np.stack(levels, axis=1), sizes)
         combinations = [
             tuple(
                 int(self.ancestors.level_of[h][coords[row, 1 + h]]) for h in range(len(self.cube.hierarchies))
@@ -142,14 +146,17 @@ class Cuboids:
         if not len(coords):
             return result
         combinations, which = self.signatures(coords)
-        pairs, inverse = np.unique(np.stack([which, coords[:, 0]], axis=1), axis=0, return_inverse=True)
+        asked = np.stack([which, coords[:, 0]], axis=1)
+        first, inverse = unique_rows(asked, [len(combinations), len(self.cube.measures)])
+        pairs = asked[first].tolist()
         wanted: dict[Levels, set[int]] = {}
-        for combination, measure in pairs.tolist():
+        for combination, measure in pairs:
             wanted.setdefault(combinations[combination], set()).add(measure)
         cuboids = self.need(wanted)
-        order = np.argsort(inverse, kind="stable")
+        # Numbers of two bytes are sorted without comparing them.
+        order = np.argsort(inverse.astype(np.uint16) if len(pairs) < 2**16 else inverse, kind="stable")
         bounds = np.searchsorted(inverse[order], np.arange(len(pairs) + 1))
-        for index, (combination, measure) in enumerate(pairs.tolist()):
+        for index, (combination, measure) in enumerate(pairs):
             rows = order[bounds[index] : bounds[index + 1]]
             cuboid = cuboids[combinations[combination]]
             keys = self.pack(cuboid.levels, coords[rows])
@@ -176,6 +183,29 @@ class Cuboids:
 
     def need(self, wanted: Mapping[Levels, set[int]]) -> dict[Levels, Cuboid]:
         """Cuboids of level combinations with the measures asked for, from the cache or made now."""
+        found = self._ready(wanted)
+        if found is None:
+            # Who needs nothing new doesn't wait for what is being made for others.
+            with self._making:
+                self._make(wanted)
+                found = self._ready(wanted)
+                with self._lock:
+                    forget_oldest(self._made, wanted, _KEPT)
+        if found is None:
+            raise AssertionError("a cuboid that was made isn't there")
+        return found
+
+    def _ready(self, wanted: Mapping[Levels, set[int]]) -> dict[Levels, Cuboid] | None:
+        """Cuboids that are all there; None when something is missing."""
+        with self._lock:
+            if any(measures - self._known(levels) for levels, measures in wanted.items()):
+                return None
+            for levels in wanted:
+                self._made[levels] = self._made.pop(levels)
+            return {levels: self._made[levels] for levels in wanted}
+
+    def _make(self, wanted: Mapping[Levels, set[int]]) -> None:
+        """Scan the facts for what is missing, or add it up from what is there."""
         with self._lock:
             missing = {
                 levels: lacking
@@ -190,23 +220,16 @@ class Cuboids:
                     rollups.append((levels, lacking))
                 else:
                     scans[levels] = lacking
-            if scans:
-                order = list(scans)
-                measures = sorted(set().union(*scans.values()))
-                for levels, (members, columns) in zip(
-                    order, self._scanner.scan(order, measures), strict=True
-                ):
-                    self._keep(levels, members, columns)
+        order = list(scans)
+        scanned = self._scanner.scan(order, sorted(set().union(*scans.values()))) if order else []
+        with self._lock:
+            for levels, (members, columns) in zip(order, scanned, strict=True):
+                self._keep(levels, members, columns)
             for levels, lacking in rollups:
                 source = self._source(levels, lacking, {})
                 if source is None:
                     raise AssertionError("a planned cuboid isn't there")
                 self._roll_up(self._made[source], levels, lacking)
-            for levels in wanted:
-                self._made[levels] = self._made.pop(levels)
-            found = {levels: self._made[levels] for levels in wanted}
-            forget_oldest(self._made, found, _KEPT)
-            return found
 
     def _known(self, levels: Levels) -> set[int]:
         cuboid = self._made.get(levels)

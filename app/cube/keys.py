@@ -11,22 +11,41 @@ from app.domain.cube import IntArray
 
 Ints = NDArray[np.int64]
 
+#: Up to so many possible keys for each row, rows are told apart without sorting.
+_SCATTERED = 8
+
 
 def unique_rows(coords: IntArray, sizes: Sequence[int]) -> tuple[Ints, Ints]:
     """First occurrence of each distinct row, in order, and which of them each row equals."""
     key = np.zeros(len(coords), dtype=np.int64)
     room = 2**62
+    varied = (coords != coords[:1]).any(axis=0).tolist()
     for column, size in enumerate(sizes):
+        if not varied[column]:
+            continue
         if size > room:
             key = np.unique(key, return_inverse=True)[1].astype(np.int64)
             room = 2**62 // max(1, len(coords))
         key = key * size + coords[:, column]
         room //= max(1, size)
+    span = 2**62 // max(1, room)
+    if room and span <= _SCATTERED * len(key):
+        return _scattered(key, span)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(first), dtype=np.int64)
     rank[order] = np.arange(len(first))
     return first[order].astype(np.int64), rank[inverse]
+
+
+def _scattered(key: Ints, span: int) -> tuple[Ints, Ints]:
+    """As `unique_rows`, of small numbers: written to their places instead of sorted."""
+    first = np.full(span, -1, dtype=np.int64)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    starts = np.flatnonzero(first[key] == np.arange(len(key)))
+    rank = np.empty(span, dtype=np.int64)
+    rank[key[starts]] = np.arange(len(starts))
+    return starts, rank[key]
 
 
 class RowIndex:
