@@ -2,8 +2,8 @@
 
 Raw ASGI right inside the guard, so that a page which was made once costs a lookup. The key holds the
 release id, and path and query string, which hold query, choice, format and language: a switch of
-releases empties nothing and mixes nothing, the old entries just stop being asked for. It holds the host
-too, because pages name their own address: nobody's wrong host gets into another's page.
+releases empties nothing and mixes nothing, the old entries just stop being asked for. It holds scheme and
+host too, because pages name their own address: nobody's wrong one gets into another's page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.web.locate import LOCATED, RELEASE
 from app.web.reply import REPLY, Reply
 
-_Key = tuple[str | None, bytes, str, str, bytes]
+_Key = tuple[str | None, str, bytes, str, str, bytes]
 
 
 class ReplyCache:
@@ -32,7 +32,15 @@ class ReplyCache:
             await self._app(scope, receive, send)
             return
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        key: _Key = (scope[RELEASE], host, scope[LOCATED].prefix, scope["path"], scope["query_string"])
+        below = scope[LOCATED].prefix
+        key: _Key = (
+            scope[RELEASE],
+            scope["scheme"],
+            host,
+            below,
+            scope["path"],
+            scope["query_string"],
+        )
         reply = self._replies.get(key)
         if reply is not None:
             self._replies.move_to_end(key)

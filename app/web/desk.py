@@ -92,7 +92,9 @@ class Desk:
         host = request.headers.get("host", "localhost")
         if not _HOST.fullmatch(host):
             raise RefusalError(400)
-        return f"{request.scope['scheme']}://{host}"
+        # A proxy's word may also be "ws" or "wss", which no page is found under.
+        scheme = "https" if request.scope["scheme"] in ("https", "wss") else "http"
+        return f"{scheme}://{host}"
 
     def page(self, request: Request, page: Page) -> Response:
         """A page without cells as a response."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -81,6 +82,16 @@ def test_addresses_follow_the_host_unless_the_office_gives_one(site: ASGIApp) ->
     text = ask(named, "/en/s/time/years", headers={"host": "evil.example"}).text
     assert "evil.example" not in text
     assert 'href="https://stats.example.org/en/s/time/years"' in text
+
+
+@pytest.mark.parametrize("path", ["/en/s/time/years", "/sitemap.xml", "/robots.txt", "/catalog.jsonld"])
+def test_nobodys_scheme_gets_into_another_readers_page(site: ASGIApp, path: str) -> None:
+    """A proxy says the scheme; whoever gets a word of his own past it poisons his own page alone."""
+    for sent, said in {"https": "https", "http": "http", "wss": "https", "ws": "http"}.items():
+        whole = f"{sent}://site.test{path}"
+        found = set(re.findall(r"\b(\w+)://site\.test", ask(site, whole).text))
+        assert found == {said}, sent
+
 
 
 def test_a_table_can_be_embedded_and_only_there_framed(site: ASGIApp) -> None:
