@@ -235,7 +235,9 @@ class _Front:
         return self._desk.page(request, self._desk.site(request, language).folder(path))
 
     async def confidentiality(self, request: Request, language: str) -> Response:
-        return self._desk.page(request, self._desk.site(request, language).confidentiality())
+        site = self._desk.site(request, language)
+        text = await run_sync(self._reader.certificate, site.contents.catalogue.release_id)
+        return self._desk.page(request, site.confidentiality(certified=text is not None))
 
     async def search(self, request: Request, language: str) -> Response:
         site = self._desk.site(request, language)

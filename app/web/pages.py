@@ -120,13 +120,13 @@ class Site:
             notes=markdown(text_in(entry.folder.notes, self.language)),
         )
 
-    def confidentiality(self) -> ConfidentialityPage:
+    def confidentiality(self, certified: bool) -> ConfidentialityPage:
         catalogue = self.contents.catalogue
         return ConfidentialityPage(
             frame=self.frame(self._("How the figures are protected"), "confidentiality", crumbs=()),
             cubes=protected_measures(catalogue, self.language),
             hide_zeros=catalogue.hide_zeros,
-            certificate=f"{self.prefix}/certificate.json",
+            certificate=f"{self.prefix}/certificate.json" if certified else "",
         )
 
     def api(self) -> ApiPage:
