@@ -93,7 +93,6 @@ def test_nobodys_scheme_gets_into_another_readers_page(site: ASGIApp, path: str)
         assert found == {said}, sent
 
 
-
 def test_a_table_can_be_embedded_and_only_there_framed(site: ASGIApp) -> None:
     sheet = ask(site, "/en/s/territory/places?p.year=2022")
     assert "&lt;iframe src=&#34;http://site.test/en/embed/territory/places/bars?p.year=2022" in sheet.text
