@@ -205,7 +205,7 @@ class _Front:
     async def xmla(self, request: Request) -> Response:
         body = await body_of(request, endpoint.MAX_BODY)
         if body is None:
-            told, status = fault(client_fault("The message has more than 10 MB.")), 413
+            told, status = fault(client_fault("The message has more than 1 MB.")), 413
             return Reply(told, soap.MEDIA_TYPE, status_code=status, cache_control=NO_STORE, headers=ANYONE)
         release = request.scope[RELEASE]
         if release is None:

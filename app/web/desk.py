@@ -8,7 +8,7 @@ from collections import OrderedDict
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -163,14 +163,20 @@ async def admitted(request: Request) -> None:
 
 
 async def body_of(request: Request, most: int) -> bytes | None:
-    """The body of a request; None when it has more than ``most`` bytes."""
+    """The body of a request; None when it has more than ``most`` bytes, or its sender is said to be gone.
+
+    `app.web.operate` says so of a body that grows beyond its limits, and then somebody still waits.
+    """
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            return None
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                return None
+            parts.append(part)
+    except ClientDisconnect:
+        return None
     return b"".join(parts)
 
 

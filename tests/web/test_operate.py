@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from starlette.types import ASGIApp
 
+from app.bootstrap import query_asker
 from app.bootstrap.operations import counts, readiness
 from app.db import open_store
 from app.db.engine import migrate
@@ -94,6 +95,20 @@ def test_requests_beyond_the_limits_are_refused_before_anything_reads_them() -> 
 
     ask(Operations(reading, lambda: "", limits=Limits(bodies=(("", 100),))), "/", "POST", endless())
     assert sum(seen) <= 100
+
+
+@pytest.mark.parametrize("path", ["/api/v1/mdx", "/xmla"])
+def test_a_body_that_grows_too_long_is_told_so(path: str, said: io.StringIO) -> None:
+    """Sent in chunks it has no length to refuse it by: no failure of ours, and none in the log."""
+
+    async def growing() -> AsyncIterator[bytes]:
+        for _ in range(50):
+            yield b"x" * 10
+
+    site = create_app(MemoryStore(), asker=query_asker())
+    limited = Operations(site, lambda: "", limits=Limits(bodies=(("", 100),)))
+    assert ask(limited, path, "POST", growing()).status_code == 413
+    assert "ERROR" not in said.getvalue().upper()
 
 
 def test_metrics_count_requests_by_part_and_jobs_by_state(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from app.web.xmla.soap import FaultError, Request, answer, client_fault, fault, 
 from app.web.xmla.structures import CATALOG
 
 #: Bytes of a request.
-MAX_BODY = 10 << 20
+MAX_BODY = 1 << 20
 _COMMENTS = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _REFUSED = {
     "DRILLTHROUGH": "Single records are not shown, so there is no drillthrough.",
