@@ -10,7 +10,7 @@ from datetime import datetime
 
 from app.domain.errors import Mistake, UserError
 
-TEXT_ENDINGS = (".toml", ".md", ".mdx", ".txt")
+TEXT_ENDINGS = (".toml", ".md", ".mdx", ".txt", ".json", ".geojson", ".topojson", ".svg")
 FACT_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
 LONGEST_TEXT = 1 << 20
 MOST_FILES = 5000

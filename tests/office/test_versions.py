@@ -121,6 +121,16 @@ def test_a_folder_travels_with_its_facts_and_means_the_same(office: Office, tmp_
         office.versions.export(version, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["logo.svg", "maps/a.geojson", "maps/a.json", "maps/A.TOPOJSON"])
+def test_what_maps_and_themes_name_travels_too(office: Office, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "starter"
+    create_starter(folder)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("<svg/>", encoding="utf-8")
+    written = office.versions.materialise(office.versions.import_folder(folder, "ana"), tmp_path / "v1")
+    assert (written / name).read_text(encoding="utf-8") == "<svg/>"
+
+
 def test_facts_outside_the_folder_are_refused(office: Office, tmp_path: Path) -> None:
     folder = tmp_path / "starter"
     create_starter(folder)
