@@ -59,12 +59,14 @@ class Solved:
 
     ``filled`` are the rows that have facts, or a formula that can have a value where facts are; it hangs
     on no number, so it is public. ``hidden`` are the rows that the source hides, and every formula over
-    such a row: they have no value, and aren't empty either.
+    such a row: they have no value, and aren't empty either. ``secret`` are those of them that hang on a row
+    which the source has, and hides.
     """
 
     coords: IntArray
     values: FloatArray
     hidden: Bools
+    secret: Bools
     requested: Ints
     filled: Bools
     linear: sparse.csr_array
@@ -99,6 +101,7 @@ class _Solver:
         self.plans: list[Plan] = []
         self.texts: dict[int, str] = {}
         self.hidden: Bools = np.zeros(0, dtype=np.bool_)
+        self.secret = self.hidden
         by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].member.precedence)
         rank = {place: number for number, place in enumerate(by_precedence)}
         self.ranks = [
@@ -139,6 +142,7 @@ class _Solver:
                 coords,
                 values,
                 self.hidden,
+                self.secret,
                 asked,
                 filled,
                 nothing,
@@ -155,6 +159,7 @@ class _Solver:
             coords,
             values,
             self.hidden,
+            self.secret,
             asked,
             filled,
             linear,
@@ -258,6 +263,9 @@ class _Solver:
         self.hidden = np.zeros(len(coords), dtype=np.bool_)
         if readings.hidden is not None:
             self.hidden[base] = readings.hidden
+        self.secret = self.hidden.copy()
+        if readings.unknown is not None:
+            self.secret[base] &= ~readings.unknown
         grain = np.full(len(coords), -1, dtype=np.int64)
         decimals = [self.source.decimals(measure) for measure in range(self.own[0])]
         decimals += [None] * (self.sizes[0] - self.own[0])
@@ -278,6 +286,7 @@ class _Solver:
         rows = plan.rows[chosen]
         place = iter(range(len(plan.leaves)))
         hidden = np.full(len(rows), self.source.hides and is_withheld(plan.formula))
+        secret = hidden.copy()
 
         def of_leaf(leaf: Leaf) -> FloatArray:
             operands = plan.operands[next(place)][chosen]
@@ -285,9 +294,12 @@ class _Solver:
                 readings = self.recomputed(leaf, coords[rows])
                 if readings.hidden is not None:
                     np.logical_or(hidden, readings.hidden, out=hidden)
+                    known = True if readings.unknown is None else ~readings.unknown
+                    np.logical_or(secret, readings.hidden & known, out=secret)
                 return readings.values
             if self.source.hides:
                 np.logical_or(hidden, self.hidden[operands].any(axis=1), out=hidden)
+                np.logical_or(secret, self.secret[operands].any(axis=1), out=secret)
             return combine(leaf, values[operands])
 
         if has_words(plan.formula):
@@ -308,6 +320,7 @@ class _Solver:
             snapped = np.rint(result * power) / power
             result = np.where(known & (np.abs(result) * power < 2.0**52), snapped, result)
         self.hidden[rows] = hidden
+        self.secret[rows] = secret
         values[rows] = np.where(hidden, np.nan, result) if hidden.any() else result
 
     def _filled(self, values: FloatArray, calculated: Bools, level: Ints) -> Bools:
@@ -327,7 +340,7 @@ class _Solver:
             coords[:, column] = member
         coords = self.ev.placed(coords)
         result = np.full(len(coords), np.nan)
-        hidden = np.zeros(len(coords), dtype=np.bool_)
+        hidden, unknown = np.zeros((2, len(coords)), dtype=np.bool_)
         coords[:, formula.column] = self.own[formula.column]
         others = coords.copy()
         others[:, formula.column] = 0
@@ -348,7 +361,9 @@ class _Solver:
             result[mine] = readings.values
             if readings.hidden is not None:
                 hidden[mine] = readings.hidden
-        return Readings(result, hidden)
+            if readings.unknown is not None:
+                unknown[mine] = readings.unknown
+        return Readings(result, hidden, unknown)
 
     # Relations
 

@@ -19,10 +19,14 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """Values of cells (float64[n], nan: empty or hidden) and which are hidden; None: none is."""
+    """Values of cells (float64[n], nan: empty or hidden) and which are hidden; None: none is.
+
+    ``unknown`` are the hidden ones that the source doesn't have at all; None: none is.
+    """
 
     values: FloatArray
     hidden: Bools | None
+    unknown: Bools | None = None
 
 
 class CellSource(Protocol):

@@ -67,11 +67,16 @@ class Layout:
 
 
 class CellStatus(IntEnum):
-    """What the public sees of a cell."""
+    """What the public sees of a cell.
+
+    UNRELEASED is a cell that the release doesn't hold: no sheet shows it, whatever its value. It depends only
+    on what was published, so it tells nothing.
+    """
 
     SHOWN = 0
     EMPTY = 1
     CONFIDENTIAL = 2
+    UNRELEASED = 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
     """What the public sees of a layout under a release.
 
     Every number comes from the release, so that data which changed since can't mix in. Without a live
-    release nothing is shown; a cell that the release doesn't know is hidden, and so is one that it
-    calls shown without having its number.
+    release nothing is shown; a cell that the release doesn't know is not released, and one that it calls
+    shown without having its number is hidden as confidential.
     """
     status, values = released(layout.cell, release)
     return MaskedCellSet(
@@ -32,11 +32,12 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
 def released(rows: NDArray[np.int64], release: Release | None) -> tuple[NDArray[np.int8], FloatArray]:
     """Status and value of rows of a release's cells; -1 is a cell that it doesn't know."""
     n = len(rows)
-    status = np.full(n, CellStatus.CONFIDENTIAL, dtype=np.int8)
+    status = np.full(n, CellStatus.UNRELEASED, dtype=np.int8)
     values = np.full(n, np.nan)
     if release is not None:
         known = np.flatnonzero((rows >= 0) & (rows < len(release.keys)))
         met = rows[known]
+        status[known] = CellStatus.CONFIDENTIAL
         shown = (release.status[met] == CellStatus.SHOWN) & np.isfinite(release.values[met])
         status[known[shown]] = CellStatus.SHOWN
         status[known[release.status[met] == CellStatus.EMPTY]] = CellStatus.EMPTY

@@ -102,7 +102,7 @@ def order_tells(
 def _hidden_by_family(rows: Sequence[tuple[str, ...]], at: int) -> dict[str, list[tuple[str, ...]]]:
     families: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
-        if len(row) >= -at and row[at] == "[c]":
+        if len(row) >= -at and row[at] in ("[c]", "[x]"):
             families.setdefault(row[0], []).append(row)
     return families
 

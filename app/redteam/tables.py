@@ -51,7 +51,7 @@ def read_csv(address: str, text: str) -> Document:
         raise UnreadableError("no column OBS_VALUE")
     header = lines[0]
     hierarchies = [(i, name) for i, name in enumerate(header) if name.startswith("[")]
-    value, confidentiality = header.index("OBS_VALUE"), header.index("CONF_STATUS")
+    value, status = header.index("OBS_VALUE"), header.index("OBS_STATUS")
     rows = []
     for line in lines[1:]:
         if len(line) != len(header):
@@ -64,7 +64,7 @@ def read_csv(address: str, text: str) -> Document:
                 captions,
                 _number(number) if number else None,
                 len(number.partition(".")[2]),
-                line[confidentiality] == "C",
+                line[status] in ("Q", "O"),
             )
         )
     return Document(address, rows)
@@ -106,7 +106,7 @@ def read_jsonstat(address: str, text: str) -> Document:
                 },
                 None if value is None else float(value),
                 len(repr(value).partition(".")[2]) if isinstance(value, float) else 0,
-                mark == "C",
+                mark in ("C", "O"),
             )
         )
     return Document(address, rows, decimals)

@@ -1,8 +1,8 @@
 """Queries that no sheet asks: MDX over the cells of a release, and over nothing else.
 
 Sets are made from the cube's structure, which is public. Every number is a released one: a cell that the
-release hides or doesn't know is hidden, a formula over such a cell too, and sets that are chosen or ordered
-by values see a hidden cell as one without a value.
+release hides or doesn't know is hidden, the latter as not released, a formula over such a cell too, and sets
+that are chosen or ordered by values see a hidden cell as one without a value.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class ReleaseCube:
         values, hidden = solved.values[cells], solved.hidden[cells]
         shown = np.isfinite(values) & ~hidden
         status = np.where(shown, CellStatus.SHOWN, CellStatus.EMPTY).astype(np.int8)
-        status[hidden] = CellStatus.CONFIDENTIAL
+        status[hidden] = CellStatus.UNRELEASED
+        status[solved.secret[cells]] = CellStatus.CONFIDENTIAL
         texts = {place: solved.texts[row] for place, row in enumerate(cells.tolist()) if row in solved.texts}
         style, styles = styles_at(self.cube, solved.coords[cells], answered.calculated)
         masked = MaskedCellSet(
@@ -154,11 +155,13 @@ class _Cells:
 
     def read(self, coords: IntArray, ev: Evaluator) -> Readings:
         status, values = released(self._rows(coords, ev), self._release)
-        return Readings(values, status == CellStatus.CONFIDENTIAL)
+        unknown = status == CellStatus.UNRELEASED
+        return Readings(values, unknown | (status == CellStatus.CONFIDENTIAL), unknown)
 
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> Readings:
         """Nothing: what doesn't add up can't be had from other cells."""
-        return Readings(np.full(len(coords), np.nan), np.ones(len(coords), dtype=np.bool_))
+        every = np.ones(len(coords), dtype=np.bool_)
+        return Readings(np.full(len(coords), np.nan), every, every)
 
     def decimals(self, measure: int) -> int | None:
         own = self._cube.measures[measure]

@@ -10,8 +10,6 @@ from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from app.domain.catalogue import Catalogue
 from app.domain.errors import CelosiaError, InternalError
 from app.domain.history import READABLE, ReleaseMark, live
@@ -40,14 +38,12 @@ class ReleaseMovedError(CelosiaError):
 class Served:
     """What a renderer gets: masked cells and the stamp without which its bytes don't pass the guard.
 
-    ``openable`` gives the unique names of members whose children are in the release too; ``unreleased``
-    counts the hidden cells that it doesn't have at all.
+    ``openable`` gives the unique names of members whose children are in the release too.
     """
 
     masked: MaskedCellSet
     stamp: Stamp
     openable: Callable[[], frozenset[str]] = frozenset
-    unreleased: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +172,6 @@ class LiveReader:
             mask(layout, release),
             issue_stamp(release.id),
             partial(openable, layout, cube, places),
-            int(np.count_nonzero(layout.cell < 0)),
         )
 
     @property

@@ -124,6 +124,7 @@ class View:
                 table,
                 hidden=int((status == CellStatus.CONFIDENTIAL).sum()),
                 empty=int((status == CellStatus.EMPTY).sum()),
+                unreleased=int((status == CellStatus.UNRELEASED).sum()),
             ),
             chart=self._chart(),
             maps=self._maps(),
@@ -134,7 +135,6 @@ class View:
             elsewhere=self._elsewhere(),
             arranger=arranger(subject, editing),
             pager=pager(place, subject),
-            unreleased=self.served.unreleased,
         )
 
     def _toggles(self, subject: Subject) -> dict[str, Toggle]:

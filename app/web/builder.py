@@ -198,6 +198,7 @@ def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:
         table=lay_out(shown, _captions(site, asked), site.language),
         context=download.context,
         hidden=int((asked.masked.status == CellStatus.CONFIDENTIAL).sum()),
+        unreleased=int((asked.masked.status == CellStatus.UNRELEASED).sum()),
         whole=shown.status.size == asked.masked.status.size,
         link=f"{site.base}{address}?{said}",
         downloads=tuple(Link(form.name, f"{address}.{form.extension}?{said}") for form in QUERY_FORMATS),
@@ -230,7 +231,7 @@ def query_download(site: Site, asked: Asked, mdx: str) -> TableDownload:
         language=language,
         number="",
         title=_("Own query of “%(cube)s”") % {"cube": caption},
-        notes=_("[c] is a figure that is confidential, or that no table of this release shows."),
+        notes=_("[c] is a figure that is confidential, [x] one that no table of this release shows."),
         publisher=text_in(catalogue.publisher, language),
         office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
         # The same question has the same name, and no other has it.

@@ -17,11 +17,12 @@ from app.web.marks import (
     Segment,
     Tick,
     absent,
-    count_hidden,
+    count,
     data_of,
     pixels,
     room_for,
     ticks_of,
+    veils,
 )
 from app.web.pairs import pyramid, scatter
 from app.web.scales import Scale, scale_over
@@ -74,15 +75,15 @@ def _runs_along_time(masked: MaskedCellSet, time: frozenset[str]) -> bool:
 
 def _bar(data: Data) -> Chart:
     scale = scale_over(data.shown())
-    count = len(data.series)
-    thick = _BAR if count == 1 else _GROUPED_BAR
-    pitch = thick * count + _GAP
+    several = len(data.series)
+    thick = _BAR if several == 1 else _GROUPED_BAR
+    pitch = thick * several + _GAP
     zero = 100 * scale.place(0.0)
     marks = []
     for c, category in enumerate(data.categories):
-        for s in range(count):
+        for s in range(several):
             y = _TOP + c * pitch + _GAP / 2 + s * thick
-            label = category if count == 1 else f"{category}, {data.series[s]}"
+            label = category if several == 1 else f"{category}, {data.series[s]}"
             state = data.states[c][s]
             if state == CellStatus.SHOWN:
                 end = 100 * scale.place(data.values[c][s])
@@ -121,13 +122,9 @@ def _stacked(data: Data) -> Chart:
                 width = 100 * scale.place(data.values[c][s])
                 marks.append(Mark("shown", s % COLOURS, label, data.texts[c][s], end, y, width, _BAR + 4))
                 end += width
-        absent = [data.series[s] for s, st in enumerate(data.states[c]) if st == CellStatus.CONFIDENTIAL]
-        if absent:
-            # What is left of the row: it says that something is missing, not how much.
-            label = f"{category}, {', '.join(absent)}"
-            marks.append(
-                Mark("hidden", 0, label, x=min(end, 88.0), y=y, width=100 - min(end, 88.0), height=_BAR + 4)
-            )
+        # What is left of the row: it says that something is missing, not how much.
+        left = min(end, 88.0)
+        marks += veils(data.series, data.states[c], category, left, y, 100 - left, _BAR + 4)
     return _rows("stacked", data, scale, 0.0, pitch, marks)
 
 
@@ -144,7 +141,8 @@ def _rows(kind: Kind, data: Data, scale: Scale, zero: float, pitch: float, marks
         series=data.series,
         marks=tuple(marks),
         segments=(),
-        hidden=count_hidden(data),
+        hidden=count(data, CellStatus.CONFIDENTIAL),
+        unreleased=count(data, CellStatus.UNRELEASED),
         stub=room_for(data.categories, 12, 22),
     )
 
@@ -180,10 +178,7 @@ def _line(data: Data) -> Chart:
             marks.append(point)
             before = point
     for c, category in enumerate(data.categories):
-        absent = [data.series[s] for s, st in enumerate(data.states[c]) if st == CellStatus.CONFIDENTIAL]
-        if absent:
-            label = f"{category}, {', '.join(absent)}"
-            marks.append(Mark("hidden", 0, label, x=across(c) - 2.5, y=_TOP, width=5, height=bottom - _TOP))
+        marks += veils(data.series, data.states[c], category, across(c) - 2.5, _TOP, 5, bottom - _TOP)
     ticks = ticks_of(scale, data, down)
     step = max(1, -(-n // 6))
     return Chart(
@@ -198,7 +193,8 @@ def _line(data: Data) -> Chart:
         series=data.series,
         marks=tuple(marks),
         segments=tuple(segments),
-        hidden=count_hidden(data),
+        hidden=count(data, CellStatus.CONFIDENTIAL),
+        unreleased=count(data, CellStatus.UNRELEASED),
         stub=room_for([tick.text for tick in ticks], 4, 9),
     )
 

@@ -153,7 +153,6 @@ class Block:
     downloads: tuple[Link, ...]
     arranger: Arranger
     pager: Pager | None
-    unreleased: int
     elsewhere: Elsewhere
 
 
@@ -170,6 +169,7 @@ class SheetPage:
     after: SheetEntry | None
     hidden: int
     empty: int
+    unreleased: int
     address: str
     citation: str
     dataset: Markup
@@ -202,14 +202,14 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """A table alone, as a piece of HTML; ``hidden`` says what ``[c]`` means, where there is one."""
+    """A table alone, as a piece of HTML; ``signs`` says what the signs of hidden cells mean."""
 
     template: ClassVar[str] = "fragment.html"
     language: str
     title: str
     context: tuple[tuple[str, str], ...]
     table: Table
-    hidden: str
+    signs: tuple[tuple[str, str], ...]
     note: str
     source: str
 
@@ -285,6 +285,7 @@ class QueryAnswer:
     table: Table
     context: tuple[tuple[str, str], ...]
     hidden: int
+    unreleased: int
     whole: bool
     link: str
     downloads: tuple[Link, ...]

@@ -14,7 +14,7 @@ from app.domain.numbers import format_value
 from app.domain.shapes import Shapes
 from app.web.arrange import Arrangement, Hierarchies
 from app.web.scales import class_limits
-from app.web.tables import caption, grid_of
+from app.web.tables import STATES, caption, grid_of
 
 _TILE = 52
 #: Width of an outlined map in a file.
@@ -54,6 +54,7 @@ class AreaMap:
     height: float
     classes: tuple[str, ...]
     hidden: int
+    unreleased: int
     empty: int
     extent: tuple[float, float] | None = None
 
@@ -98,7 +99,7 @@ def draw_maps(
                     middling=name if len(name) <= 13 else f"{name[:12].rstrip()}…",
                     short=name[:4].rstrip(),
                     text=format_value(value, masked.styles[number], language) if is_shown else "",
-                    state="shown" if is_shown else "hidden" if state == CellStatus.CONFIDENTIAL else "empty",
+                    state=STATES[state],
                     shade=bisect_right(limits, value) if is_shown else 0,
                     x=100 * x / width,
                     y=_TILE * y,
@@ -121,6 +122,7 @@ def draw_maps(
                 if style is not None
                 else (),
                 hidden=status.count(int(CellStatus.CONFIDENTIAL)),
+                unreleased=status.count(int(CellStatus.UNRELEASED)),
                 empty=status.count(int(CellStatus.EMPTY)),
             )
         )

@@ -7,7 +7,7 @@ place, whatever the value, and scales are made from shown values alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
 from app.domain.numbers import format_value, locale_of
 from app.web.scales import Scale
-from app.web.tables import caption, grid_of
+from app.web.tables import STATES, caption, grid_of
 
 Kind = Literal["bar", "line", "stacked", "pyramid", "scatter"]
 
@@ -88,6 +88,7 @@ class Chart:
     marks: tuple[Mark, ...]
     segments: tuple[Segment, ...]
     hidden: int
+    unreleased: int
     stub: str
     across: tuple[Tick, ...] = ()
     axes: tuple[str, str] = ("", "")
@@ -179,8 +180,22 @@ def _tick_text(value: float, scale: Scale, data: Data, style: CellStyle | None) 
 
 def absent(state: int, series: int, label: str, y: float, height: float) -> Mark:
     """A cell without a figure: across the whole plot, wherever its value would lie."""
-    name = "hidden" if state == CellStatus.CONFIDENTIAL else "empty"
-    return Mark(name, series % COLOURS, label, x=0.0, y=y, width=100.0, height=height)
+    return Mark(STATES[state], series % COLOURS, label, x=0.0, y=y, width=100.0, height=height)
+
+
+def veils(
+    names: Sequence[str], states: Sequence[int], before: str, x: float, y: float, width: float, height: float
+) -> Iterator[Mark]:
+    """Hatching for the hidden cells of a place, side by side for each reason; it tells their names."""
+    told = {
+        status: [name for name, state in zip(names, states, strict=True) if state == status]
+        for status in (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED)
+    }
+    reasons = [status for status, those in told.items() if those]
+    for number, status in enumerate(reasons):
+        label = ", ".join([*filter(None, [before]), *told[status]])
+        part = width / len(reasons)
+        yield Mark(STATES[status], 0, label, x=x + number * part, y=y, width=part, height=height)
 
 
 def room_for(labels: Sequence[str], short: int, middling: int) -> str:
@@ -189,9 +204,9 @@ def room_for(labels: Sequence[str], short: int, middling: int) -> str:
     return "short" if longest <= short else "middling" if longest <= middling else "long"
 
 
-def count_hidden(data: Data) -> int:
-    """How many figures are hidden."""
-    return sum(state == CellStatus.CONFIDENTIAL for states in data.states for state in states)
+def count(data: Data, status: CellStatus) -> int:
+    """How many figures have a status."""
+    return sum(state == status for states in data.states for state in states)
 
 
 def pixels(value: float) -> Markup:

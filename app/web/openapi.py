@@ -218,7 +218,9 @@ def openapi_document(contents: Contents, base: str, asks: bool) -> bytes:
             "description": "Every figure is exact or hidden. A hidden one is null with status C in "
             "JSON-stat, empty with OBS_STATUS Q and CONF_STATUS C in CSV and SDMX-CSV, the text [c] in XLSX, "
             "null beside the same statuses in Parquet and SDMX-JSON, the sign .. in PX, "
-            "hatched in SVG (of queries shown as charts or maps).",
+            "hatched in SVG (of queries shown as charts or maps). One that no table of the "
+            "release shows is not released, whatever it is: OBS_STATUS O without CONF_STATUS, status O in "
+            "JSON-stat, the text [x], the sign ... in PX.",
         },
         "servers": [{"url": base}],
         "paths": paths,

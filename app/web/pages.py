@@ -264,6 +264,7 @@ class Site:
             after=after,
             hidden=sum(block.table.hidden for block in blocks),
             empty=sum(block.table.empty for block in blocks),
+            unreleased=sum(block.table.unreleased for block in blocks),
             address=f"{self.root}/{path}",
             citation=self._citation(entry, query),
             editing=any(block.arranger.editing for block in blocks),

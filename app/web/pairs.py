@@ -9,9 +9,10 @@ from app.web.marks import (
     Label,
     Mark,
     absent,
-    count_hidden,
+    count,
     room_for,
     ticks_of,
+    veils,
 )
 from app.web.scales import scale_over
 
@@ -22,6 +23,7 @@ _AXIS = 26
 _HEIGHT = 320
 #: Share of a scatter's width that is kept for the hatching of points without a place.
 _ASIDE = 7.0
+_HIDDEN = (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED)
 
 
 def pyramid(data: Data) -> Chart:
@@ -54,7 +56,8 @@ def pyramid(data: Data) -> Chart:
         series=data.series,
         marks=tuple(marks),
         segments=(),
-        hidden=count_hidden(data),
+        hidden=count(data, CellStatus.CONFIDENTIAL),
+        unreleased=count(data, CellStatus.UNRELEASED),
         stub=room_for(data.categories, 8, 14),
     )
 
@@ -71,11 +74,11 @@ def scatter(data: Data) -> Chart:
     ]
     along = scale_over([values[0] for _, values in pairs], with_zero=False)
     up = scale_over([values[1] for _, values in pairs], with_zero=False)
-    hidden = [
-        category
-        for category, states in zip(data.categories, data.states, strict=True)
-        if CellStatus.CONFIDENTIAL in states[:2]
+    worst = [
+        next((status for status in _HIDDEN if status in states[:2]), CellStatus.SHOWN)
+        for states in data.states
     ]
+    hidden = any(status in _HIDDEN for status in worst)
     room = 100 - _ASIDE if hidden else 100.0
     bottom = _TOP + 12 + _HEIGHT
 
@@ -97,17 +100,8 @@ def scatter(data: Data) -> Chart:
         for c, values in pairs
     ]
     if hidden:
-        marks.append(
-            Mark(
-                "hidden",
-                0,
-                ", ".join(hidden),
-                x=100 - _ASIDE + 1,
-                y=_TOP,
-                width=_ASIDE - 1,
-                height=bottom - _TOP,
-            )
-        )
+        aside = 100 - _ASIDE + 1
+        marks += veils(data.categories, worst, "", aside, _TOP, _ASIDE - 1, bottom - _TOP)
     styles = data.styles[0] if data.styles else [None, None]
     ticks = ticks_of(up, data, down, styles[1])
     return Chart(
@@ -120,6 +114,7 @@ def scatter(data: Data) -> Chart:
         marks=tuple(marks),
         segments=(),
         hidden=sum(states[:2].count(int(CellStatus.CONFIDENTIAL)) for states in data.states),
+        unreleased=sum(states[:2].count(int(CellStatus.UNRELEASED)) for states in data.states),
         stub=room_for([tick.text for tick in ticks], 4, 9),
         across=ticks_of(along, data, across, styles[0]),
         axes=(data.series[0], data.series[1]),

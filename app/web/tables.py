@@ -19,6 +19,20 @@ from app.domain.numbers import format_value
 #: Unique name of the hierarchy of measures.
 MEASURES = "[Measures]"
 
+#: States of cells, as templates know them.
+STATES = {
+    int(CellStatus.SHOWN): "shown",
+    int(CellStatus.EMPTY): "empty",
+    int(CellStatus.CONFIDENTIAL): "hidden",
+    int(CellStatus.UNRELEASED): "unreleased",
+}
+#: What stands in the place of a figure.
+SIGNS = {
+    int(CellStatus.EMPTY): "–",
+    int(CellStatus.CONFIDENTIAL): "[c]",
+    int(CellStatus.UNRELEASED): "[x]",
+}
+
 
 @dataclass(frozen=True)
 class Toggle:
@@ -42,7 +56,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as printed; ``state`` is ``shown``, ``empty`` or ``hidden`` and only the first has a text."""
+    """A cell as printed; ``state`` as in `STATES`, and only what is shown has a text."""
 
     state: str
     text: str = ""
@@ -78,6 +92,7 @@ class Table:
     columns: int
     hidden: int
     empty: int
+    unreleased: int
 
     @property
     def has_toggles(self) -> bool:
@@ -161,11 +176,12 @@ def lay_out(
         columns=len(grid.columns),
         hidden=int(np.count_nonzero(masked.status == CellStatus.CONFIDENTIAL)),
         empty=int(np.count_nonzero(masked.status == CellStatus.EMPTY)),
+        unreleased=int(np.count_nonzero(masked.status == CellStatus.UNRELEASED)),
     )
 
 
 def _cells(masked: MaskedCellSet, grid: Grid, language: str) -> list[tuple[Cell, ...]]:
-    states = {int(CellStatus.EMPTY): Cell("empty"), int(CellStatus.CONFIDENTIAL): Cell("hidden")}
+    states = {status: Cell(STATES[status]) for status in SIGNS}
     styles = masked.styles
     return [
         tuple(

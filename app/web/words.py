@@ -20,6 +20,8 @@ def file_words(language: str) -> dict[str, str]:
     return {
         "confidential": _("confidential"),
         "hidden": _("Confidential: showing the figure could tell about a single person or firm."),
+        "not released": _("not released"),
+        "unreleased": _("Not released: no table of this release shows the figure, whatever it is."),
         "empty": _("There is nothing to count."),
         "table": _("Table"),
         "about": _("About this table"),

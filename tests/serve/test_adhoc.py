@@ -21,6 +21,7 @@ from app.serve.answer import LiveReader, NotPublishedError
 from tests.pipeline.offices import CUBE, SHEETS, write_office
 
 SHOWN, EMPTY, HIDDEN = CellStatus.SHOWN, CellStatus.EMPTY, CellStatus.CONFIDENTIAL
+UNRELEASED = CellStatus.UNRELEASED
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def test_what_a_sheet_shows_a_query_shows(reader: LiveReader) -> None:
         rounded = [round(value, n) for value, n in zip(query.values.tolist(), digits, strict=True)]
         np.testing.assert_array_equal(rounded, sheet.values)
     met = np.concatenate([answer.status for answer in answers])
-    assert set(met.tolist()) == set(CellStatus)
+    assert set(met.tolist()) == {SHOWN, EMPTY, HIDDEN}
 
 
 def test_the_same_query_on_its_side_shows_the_same_numbers(reader: LiveReader) -> None:
@@ -124,14 +125,32 @@ def test_the_same_query_on_its_side_shows_the_same_numbers(reader: LiveReader) -
     np.testing.assert_array_equal(one.status.reshape(shape), other.status.reshape(shape[::-1]).T)
 
 
-def test_a_cell_that_no_sheet_shows_is_hidden(reader: LiveReader) -> None:
+def test_a_cell_that_no_sheet_shows_is_not_released(reader: LiveReader) -> None:
     answer = ask(
         reader,
         "SELECT [Activity].[Activity].Members ON 0, [Size].[Size].Members ON 1 FROM Firms "
         "WHERE [Place].[Town].&[a1]",
     )
-    assert (answer.status == HIDDEN).all()
+    assert (answer.status == UNRELEASED).all()
     assert np.isnan(answer.values).all()
+
+
+def test_a_formula_gives_the_reason_of_its_operands(reader: LiveReader) -> None:
+    """Not released over cells that no sheet shows; confidential as soon as one of them is."""
+    towns = ask(reader, "SELECT [Place].[Town].Members * [Activity].[Activity].Members ON 0 FROM Firms")
+    place, activity = next(
+        position
+        for position, status in zip(towns.axes[0].positions, towns.status, strict=True)
+        if status == HIDDEN
+    )
+    answer = ask(
+        reader,
+        "WITH MEMBER [Measures].[Outside] AS 2 * ([Measures].[Firms], [Size].[All].FirstChild) "
+        "MEMBER [Measures].[Both] AS [Measures].[Outside] + [Measures].[Firms] "
+        "SELECT {[Measures].[Firms], [Measures].[Outside], [Measures].[Both]} ON 0 FROM Firms "
+        f"WHERE ({place.unique_name}, {activity.unique_name})",
+    )
+    assert answer.status.tolist() == [HIDDEN, UNRELEASED, HIDDEN]
 
 
 def test_formulas_are_worked_out_from_shown_cells_only(reader: LiveReader) -> None:

@@ -20,7 +20,7 @@ def some_layout(store: MemoryStore) -> Layout:
 def test_shown_cells_carry_the_released_number_and_hidden_ones_none() -> None:
     store = MemoryStore()
     masked = LiveReader(store).answer("r1", *YEARS).masked
-    assert set(masked.status.tolist()) == set(CellStatus)
+    assert set(masked.status.tolist()) == set(CellStatus) - {CellStatus.UNRELEASED}
     shown = masked.status == CellStatus.SHOWN
     assert np.all(np.isfinite(masked.values[shown]))
     assert np.all(np.isnan(masked.values[~shown]))
@@ -28,17 +28,17 @@ def test_shown_cells_carry_the_released_number_and_hidden_ones_none() -> None:
 
 def test_without_a_release_everything_is_hidden() -> None:
     masked = mask(some_layout(MemoryStore()), None)
-    assert np.all(masked.status == CellStatus.CONFIDENTIAL)
+    assert np.all(masked.status == CellStatus.UNRELEASED)
     assert np.all(np.isnan(masked.values))
 
 
-def test_cells_that_the_release_does_not_know_are_hidden() -> None:
+def test_cells_that_the_release_does_not_know_are_not_released() -> None:
     store = MemoryStore()
     layout = some_layout(store)
     strange = layout.cell.copy()
     strange[0], strange[1] = -1, 10**9
     masked = mask(replace(layout, cell=strange), store.live)
-    assert masked.status[:2].tolist() == [CellStatus.CONFIDENTIAL] * 2
+    assert masked.status[:2].tolist() == [CellStatus.UNRELEASED] * 2
     assert np.all(np.isnan(masked.values[:2]))
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from lxml import html
+from openpyxl import load_workbook
+from pyarrow import parquet as pq
 from starlette.types import ASGIApp
 
 from app.domain.masked import Axis, CellStatus, Layout
@@ -89,11 +94,40 @@ def test_what_the_release_does_not_have_stays_hidden_and_is_said() -> None:
     store, _ = office(0, frozenset(lost))
     opened = LiveReader(store).answer("r1", *ADDRESS, opened=("[Geography].[All]",))
     north = opened.masked.status.reshape(-1, 6)[1]
-    assert north.tolist()[3:] == [CellStatus.CONFIDENTIAL] * 3
+    assert north.tolist()[3:] == [CellStatus.UNRELEASED] * 3
     assert CellStatus.SHOWN in north.tolist()[:3]
-    assert opened.unreleased == 3
+    assert np.count_nonzero(opened.masked.status == CellStatus.UNRELEASED) == 3
     page = html.fromstring(ask(create_app(store), "/en/s/territory/places?open.table.0=All").content)
     assert "3 figures of this table were not released" in page.text_content()
+    assert page.xpath("//section[@id='table']//td/abbr[@title='not released']/text()") == ["[x]"] * 3
+    assert "Not released: no table of this release" in page.xpath("string(//dl[@class='symbols'])")
+
+
+def test_every_format_says_what_was_not_released() -> None:
+    plain = MemoryStore()
+    lost = {row for cell, row in plain._rows.items() if cell[1].endswith("&[N]") and "Income" in cell[0]}
+    site = create_app(office(0, frozenset(lost))[0])
+
+    def body(extension: str) -> bytes:
+        answer = ask(site, f"/en/s/territory/places/table.{extension}?open.table.0=All")
+        assert answer.status_code == 200, extension
+        return answer.content
+
+    frame = pd.read_csv(BytesIO(body("csv")), dtype=str, keep_default_na=False)
+    missing = frame.OBS_STATUS == "O"
+    assert frame[missing][["OBS_VALUE", "CONF_STATUS"]].to_numpy().tolist() == [["", ""]] * 3
+    document = json.loads(body("json"))
+    places = [int(place) for place, status in document["status"].items() if status == "O"]
+    assert places == np.flatnonzero(missing).tolist()
+    assert [document["value"][place] for place in places] == [None] * 3
+    table = pq.read_table(BytesIO(body("parquet"))).to_pandas()
+    assert (table.OBS_STATUS == "O").tolist() == missing.tolist()
+    assert table[missing][["OBS_VALUE", "CONF_STATUS"]].isna().all(axis=None)
+    assert [cell.value for row in load_workbook(BytesIO(body("xlsx"))).worksheets[0] for cell in row].count(
+        "[x]"
+    ) == 3
+    assert body("px").decode().count('"..."') == 3
+    assert body("html").decode().count('<abbr title="not released">[x]</abbr>') == 3
 
 
 def test_cells_of_formulas_are_found_by_their_keys() -> None:
@@ -118,7 +152,7 @@ def test_cells_of_formulas_are_found_by_their_keys() -> None:
         "r1", *ADDRESS, opened=("[Geography].[All]", "[Geography].[Region].&[N]")
     )
     assert np.array_equal(opened.masked.values, whole.masked.values, equal_nan=True)
-    assert opened.unreleased == 0
+    assert CellStatus.UNRELEASED not in opened.masked.status
 
 
 def test_a_page_links_a_level_deeper_and_back(site: ASGIApp) -> None:

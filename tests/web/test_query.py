@@ -128,7 +128,7 @@ def test_a_cell_that_no_table_shows_is_hidden_whatever_it_is() -> None:
         answers.append(post(create_app(store, asker=query_asker()), wish))
     assert len({(answer.content, str(answer.headers)) for answer in answers}) == 1
     document = json.loads(answers[0].text)
-    assert (document["value"], document["status"]) == ([None], {"0": "C"})
+    assert (document["value"], document["status"]) == ([None], {"0": "O"})
     assert "no table of this release shows" in document["note"][0]
 
 

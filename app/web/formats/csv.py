@@ -26,6 +26,7 @@ SDMX_STATUS = {
     int(CellStatus.SHOWN): ("A", "F"),
     int(CellStatus.EMPTY): ("M", "F"),
     int(CellStatus.CONFIDENTIAL): ("Q", "C"),
+    int(CellStatus.UNRELEASED): ("O", ""),
 }
 
 #: Cells that are written at once: what memory holds of a long list.
@@ -83,7 +84,7 @@ def rows(
     """
     opened: list[Texts] = [np.array([line(fields) for fields in column], object) for column in members]
     styles = max(len(closing), 1)
-    ends = [line([*SDMX_STATUS[status], *fields]) for status in range(3) for fields in closing or [()]]
+    ends = [line([*SDMX_STATUS[status], *fields]) for status in SDMX_STATUS for fields in closing or [()]]
     closed: Texts = np.array(ends, object)
     for block in download.cells.blocks(BLOCK):
         parts = [

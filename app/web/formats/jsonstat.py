@@ -22,11 +22,11 @@ MEDIA_TYPE = "application/json"
 #: Beyond this many times as many places as cells, values are written sparsely.
 _SPARSE = 2
 
-_STATUS = {int(CellStatus.EMPTY): "M", int(CellStatus.CONFIDENTIAL): "C"}
+_STATUS = {int(CellStatus.EMPTY): "M", int(CellStatus.CONFIDENTIAL): "C", int(CellStatus.UNRELEASED): "O"}
 
 
 def parts(download: Download) -> Iterator[bytes]:
-    """The dataset; a hidden cell is null with status ``C``, an empty one null with status ``M``.
+    """The dataset; a hidden cell is null with status ``C`` (``O`` if not released), an empty one with ``M``.
 
     JSON-stat wants every combination of categories. One that the table doesn't have is null without a
     status.
@@ -67,7 +67,11 @@ def parts(download: Download) -> Iterator[bytes]:
         "extension": {
             "release": cells.release_id,
             "page": download.address,
-            "status-label": {"C": download.words["confidential"], "M": "-"},
+            "status-label": {
+                "C": download.words["confidential"],
+                "M": "-",
+                "O": download.words["not released"],
+            },
         },
     }
     yield json.dumps(dataset, ensure_ascii=False, separators=(",", ":")).encode()

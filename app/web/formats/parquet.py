@@ -24,7 +24,8 @@ _BLOCK = 1 << 16
 def parts(download: Download) -> Iterator[bytes]:
     """The file; what it is stands in the schema's metadata.
 
-    The status columns are those of the CSV: a null value is confidential (C) or empty (M), never just null.
+    The status columns are those of the CSV: a null value is confidential (Q, C), not released (O) or
+    empty (M), never just null.
     The pages are left uncompressed, since answers are compressed as a whole.
     """
     cells, language = download.cells, download.language
@@ -48,7 +49,7 @@ def parts(download: Download) -> Iterator[bytes]:
         )
         for column in cells.columns
     ]
-    states = [pa.array([csv.SDMX_STATUS[s][n] for s in range(3)], pa.string()) for n in range(2)]
+    states = [pa.array([csv.SDMX_STATUS[s][n] or None for s in CellStatus], pa.string()) for n in range(2)]
     units = pa.array([text_in(style.unit, language) for style in cells.styles], pa.string())
 
     def batch(block: Block) -> pa.RecordBatch:

@@ -23,7 +23,11 @@ from app.web.tables import MEASURES, caption
 MEDIA_TYPE = "text/x-pcaxis; charset=utf-8"
 
 #: What stands in the place of a figure.
-_SIGNS = {int(CellStatus.CONFIDENTIAL): '".."', int(CellStatus.EMPTY): '"-"'}
+_SIGNS = {
+    int(CellStatus.CONFIDENTIAL): '".."',
+    int(CellStatus.EMPTY): '"-"',
+    int(CellStatus.UNRELEASED): '"..."',
+}
 _ABSENT = '"."'
 _IN_A_LINE = 16
 _LONGEST = 200
@@ -41,11 +45,11 @@ class _Variable:
 
 
 def parts(download: TableDownload) -> Iterator[bytes]:
-    """The file, UTF-8; a hidden figure is ``".."`` and a note says what that means."""
+    """The file, UTF-8; a hidden figure is ``".."``, one not released ``"..."``, and a note says so."""
     stub, heading = _variables(download)
     words = download.words
     created = download.released.strftime("%Y%m%d %H:%M")
-    signs = [f".. {words['hidden']}", f"- {words['empty']}"]
+    signs = [f".. {words['hidden']}", f"- {words['empty']}", f"... {words['unreleased']}"]
     lines = [
         _say("CHARSET", "ANSI"),
         _say("AXIS-VERSION", "2013"),
@@ -65,6 +69,7 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         _say("LAST-UPDATED", created),
         _say("SOURCE", download.publisher),
         _say("DATASYMBOL2", words["confidential"]),
+        _say("DATASYMBOL3", words["not released"]),
         _say("DATASYMBOLNIL", words["empty"]),
         _say("NOTE", "#".join(filter(None, [*signs, download.notes]))),
         "DATA=",

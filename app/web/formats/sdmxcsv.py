@@ -12,7 +12,7 @@ MEDIA_TYPE = "application/vnd.sdmx.data+csv; version=2.0.0; labels=id; charset=u
 
 
 def parts(download: Download) -> Iterator[bytes]:
-    """The file; a hidden cell has no OBS_VALUE, OBS_STATUS Q and CONF_STATUS C."""
+    """The file; a hidden cell has no OBS_VALUE, and Q and C as statuses, or O and none if not released."""
     dimensions = sdmx.dimensions(download)
     names = [
         *("STRUCTURE", "STRUCTURE_ID", "ACTION"),

@@ -22,18 +22,18 @@ _SCHEMA = (
 )
 _DATAFLOW = "urn:sdmx:org.sdmx.infomodel.datastructure.Dataflow="
 #: Codes of CL_OBS_STATUS and CL_CONF_STATUS, with what files call them.
-_STATUS = {"A": "normal", "Q": "confidential", "M": "empty"}
+_STATUS = {"A": "normal", "Q": "confidential", "M": "empty", "O": "unreleased"}
 _CONFIDENTIALITY = {"F": "free", "C": "confidential"}
 
 
 def parts(download: Download) -> Iterator[bytes]:
-    """The message; a hidden cell's value is null, its statuses Q and C."""
+    """The message; a hidden cell's value is null, its statuses Q and C, or O and none if not released."""
     cells = download.cells
     dimensions = sdmx.dimensions(download)
     words = download.words
     statuses, confidentialities = list(_STATUS), list(_CONFIDENTIALITY)
     states = {
-        state: (statuses.index(status), confidentialities.index(confidentiality))
+        state: (statuses.index(status), confidentialities.index(confidentiality) if confidentiality else None)
         for state, (status, confidentiality) in SDMX_STATUS.items()
     }
     said = [(text_in(style.unit, download.language), style.decimals) for style in cells.styles]

@@ -1,7 +1,7 @@
 """XLSX: the table as printed, numbers as numbers, with a sheet that says what it is.
 
-A hidden cell is the text ``[c]``. There are no formulas, hidden rows or number formats that print another
-thing than the cell holds, and the same cells give the same bytes.
+A hidden cell is the text ``[c]``, or ``[x]`` if it isn't released. There are no formulas, hidden rows or
+number formats that print another thing than the cell holds, and the same cells give the same bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.domain.masked import CellStatus, CellStyle
 from app.domain.numbers import percent_scale
 from app.web.formats.download import TableDownload
 from app.web.language import long_date
-from app.web.tables import Table, grid_of
+from app.web.tables import SIGNS, Table, grid_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -66,7 +66,7 @@ def _write_table(sheet: Worksheet, download: TableDownload) -> None:
     sheet.freeze_panes = f"B{row}"
     row = _write_body(sheet, table, download, row)
     row += 1
-    for sign, meaning in (("[c]", download.words["hidden"]), ("–", download.words["empty"])):
+    for sign, meaning in _symbols(download):
         _put(sheet, row, 1, f"{sign} {meaning}").font = _MUTED
         row += 1
     names = [line.header.text for group in table.groups for line in group.rows]
@@ -114,10 +114,9 @@ def _write_body(sheet: Worksheet, table: Table, download: TableDownload, row: in
                 if state == CellStatus.SHOWN:
                     sheet.cell(row, column, figure).number_format = formats[number]
                 else:
-                    hidden = state == CellStatus.CONFIDENTIAL
-                    sign = _put(sheet, row, column, "[c]" if hidden else "–")
+                    sign = _put(sheet, row, column, SIGNS[state])
                     sign.alignment = right
-                    if hidden:
+                    if state != CellStatus.EMPTY:
                         sign.fill = _HATCH
             index += 1
             row += 1
@@ -135,14 +134,21 @@ def _write_about(sheet: Worksheet, download: TableDownload) -> None:
         (words["release"], download.masked.release_id),
         (words["address"], download.address),
         (words["notes"], download.notes),
-        ("[c]", words["hidden"]),
-        ("–", words["empty"]),
+        *_symbols(download),
     ]
     for row, (name, text) in enumerate(((name, text) for name, text in facts if text), 1):
         _put(sheet, row, 1, name).font = Font(bold=True)
         _put(sheet, row, 2, text).alignment = Alignment(wrap_text=True, vertical="top")
     sheet.column_dimensions["A"].width = 20
     sheet.column_dimensions["B"].width = 90
+
+
+def _symbols(download: TableDownload) -> Iterator[tuple[str, str]]:
+    """The signs with what they mean; that of what isn't released where there is one."""
+    yield SIGNS[CellStatus.CONFIDENTIAL], download.words["hidden"]
+    if download.table.unreleased:
+        yield SIGNS[CellStatus.UNRELEASED], download.words["unreleased"]
+    yield SIGNS[CellStatus.EMPTY], download.words["empty"]
 
 
 def _put(sheet: Worksheet, row: int, column: int, text: str) -> SheetCell:

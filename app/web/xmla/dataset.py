@@ -14,7 +14,7 @@ from app.web.xmla.rowset import XSI, Column, Row, rowset_xml
 from app.web.xmla.soap import DATASET, encoded, quoted
 
 #: What the format of a hidden cell says.
-HIDDEN = "[c]"
+_HIDDEN = {int(CellStatus.CONFIDENTIAL): "[c]", int(CellStatus.UNRELEASED): "[x]"}
 #: Cell properties by their names in MDX, and the elements that hold them.
 _ELEMENTS = {
     "VALUE": "Value",
@@ -155,9 +155,9 @@ class _Writer:
         return value if isinstance(value, str) else format_value(value or 0.0, style, self.language)
 
     def _cell(self, place: int) -> Iterator[str]:
-        hidden = self.masked.status[place] == CellStatus.CONFIDENTIAL
+        hidden = _HIDDEN.get(int(self.masked.status[place]))
         value = self.value(place)
-        if value is None and not hidden:
+        if value is None and hidden is None:
             return
         style = self.masked.styles[self.masked.style[place]]
         for name in self.names:
@@ -166,7 +166,7 @@ class _Writer:
                 kind = "string" if isinstance(value, str) else "double"
                 yield f'<{element} xsi:type="xsd:{kind}">{quoted(plain(value))}</{element}>'
             elif name == "FORMATTED_VALUE":
-                text = HIDDEN if hidden else self._formatted(value, style)
+                text = hidden or self._formatted(value, style)
                 yield f"<{element}>{quoted(text)}</{element}>"
             elif name == "FORMAT_STRING" and not hidden:
                 yield f"<{element}>{quoted(style.format)}</{element}>"
