@@ -78,6 +78,10 @@ def solve(
     return run.solution(start)
 
 
+# Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
+_EXACT_SHARE, _NEAR = 0.25, 0.03
+
+
 class _Run:
     def __init__(
         self,
@@ -177,16 +181,26 @@ class _Run:
         return searches
 
     def _search_and_improve(self, number: int, search: Search) -> None:
-        """The exact search for half of what is left, then neighbourhoods of its incumbent."""
-        search.limit_to(self._clock.part(0.5))
-        search.run()
-        search.limit_to(self._clock)
-        if not search.closed and not self._clock.out:
-            better = improve_pattern(
-                search.problem, search.incumbent, self._clock, self._seed, search.accept, search.relaxation
-            )
-            if better is not None:
-                self._known[number] += better.movements()
+        """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
+        search where these came near its bound.
+        """
+        for share in (_EXACT_SHARE, 1.0):
+            search.limit_to(self._clock.part(share))
+            search.run()
+            search.limit_to(self._clock)
+            if search.closed or self._clock.out:
+                return
+            near = search.cost - search.bound <= _NEAR * search.cost
+            self._improve(number, search, self._clock.part(0.5) if near else self._clock)
+            if not near and search.cost - search.bound > _NEAR * search.cost:
+                return
+
+    def _improve(self, number: int, search: Search, clock: Clock) -> None:
+        better = improve_pattern(
+            search.problem, search.incumbent, clock, self._seed, search.accept, search.relaxation
+        )
+        if better is not None:
+            self._known[number] += better.movements()
 
     def _first(self, number: int, problem: Problem, start: BoolArray | None) -> BoolArray:
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.clock import Clock
 from solver.heuristics.improve import improve
@@ -11,6 +13,7 @@ from solver.heuristics.lp import meet_within
 from solver.heuristics.methods import protect
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
+from solver.heuristics.recreate import recreate
 from solver.instance import BoolArray, FloatArray
 from solver.presolve import Problem
 
@@ -20,6 +23,8 @@ _PORTFOLIO = 0.08
 _ON_NETWORKS = ("shortest-path", "mcnf", "modular", "lp")
 _ELSEWHERE = ("lp", "modular", "gauss")
 _LARGE = 3000
+# Part of the limit for a slice of ruin and recreate, or of exact neighbourhoods.
+_SLICE = 0.2
 
 
 def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArray | None = None) -> Cover:
@@ -58,6 +63,34 @@ def improve_pattern(
         return None
     # Moves hide what they move: the cover starts from what they use.
     clean_up(cover, clock)
-    improve(cover, clock, seed, report=report, guide=guide)
+    _polish(cover, clock, seed, report, guide)
     clean_up(cover, clock)
     return cover if problem.cost(cover.hidden) < problem.cost(hidden) else None
+
+
+def _polish(
+    cover: Cover,
+    clock: Clock,
+    seed: int,
+    report: Callable[[BoolArray], None] | None,
+    guide: FloatArray | None,
+) -> None:
+    """Ruin and recreate or exact neighbourhoods, in slices: whichever gained more in its last slice."""
+    gains = [np.inf, np.inf]
+    round_, idle = 0, 0
+    while not clock.out and idle < 2:
+        which = int(np.argmax(gains)) if max(gains) > 0 else round_ % 2
+        before, spent, slice_ = (
+            cover.cost,
+            clock.spent,
+            clock.part(min(1.0, _SLICE / max(1.0 - clock.spent, _SLICE))),
+        )
+        if which == 0:
+            recreate(cover, slice_, seed + round_, report)
+        else:
+            improve(cover, slice_, seed + round_, report=report, guide=guide)
+        gained = before - cover.cost
+        gains[which] = gained / max(clock.spent - spent, 1e-9)
+        # Both gave up of themselves, without a gain: nothing is left to find.
+        idle = 0 if gained > 0 or slice_.out else idle + 1
+        round_ += 1

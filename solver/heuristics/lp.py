@@ -19,7 +19,7 @@ from solver.presolve import FrozenTargetError, Problem
 
 _SLOPES = 2
 # Beyond so many columns the linear program looks only near the cell.
-_LARGE = 4000
+LARGE = 4000
 
 
 def protect_lp(
@@ -48,8 +48,8 @@ def protect_lp(
     problem = cover.problem
     weight = problem.weight if weight is None else weight
     open_ = np.ones(problem.n, dtype=np.bool_) if allowed is None else allowed | cover.hidden
-    if open_.sum() > _LARGE:
-        _meet_nearby(cover, weight, open_, clock)
+    if open_.sum() > LARGE:
+        meet_nearby(Surroundings(problem, np.flatnonzero(~open_)), cover, weight, clock)
     else:
         meet_needs(Mover(problem, cover.needs, np.flatnonzero(open_)), cover, weight, clock)
 
@@ -83,10 +83,11 @@ def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slo
             cover.add(mover.columns, found)
 
 
-def _meet_nearby(cover: Cover, weight: FloatArray, allowed: BoolArray, clock: Clock) -> None:
+def meet_nearby(
+    around: Surroundings, cover: Cover, weight: FloatArray, clock: Clock, slopes: int = _SLOPES
+) -> None:
     """As :func:`meet_needs`, each need in a neighbourhood of its cell that grows until it can move."""
     problem, needs = cover.problem, cover.needs
-    around = Surroundings(problem, np.flatnonzero(~allowed))
     for need in needs.by_level.tolist():
         if not cover.unmet[need]:
             continue
@@ -94,7 +95,7 @@ def _meet_nearby(cover: Cover, weight: FloatArray, allowed: BoolArray, clock: Cl
         found = None
         for columns in around.of(needs, need, prices):
             mover = Mover(problem, needs, columns)
-            found = _cheapest(mover, needs, need, prices, clock, _SLOPES)
+            found = _cheapest(mover, needs, need, prices, clock, slopes)
             if found is not None:
                 break
         if found is None:

@@ -46,29 +46,35 @@ class Nearby:
     def columns(self, cell: int, level: float, prices: FloatArray, most: int, closed: IntArray) -> IntArray:
         """The `most` nearest columns of a cell, itself included, without the closed ones, sorted."""
         narrow = np.minimum(level / np.maximum(np.minimum(self._room, level), 1e-300), _NARROW)
+        near, _ = self._within(cell, prices, narrow, most, closed)
+        return np.sort(near)
+
+    def ranking(self, cell: int, prices: FloatArray, most: int | None = None) -> IntArray:
+        """All columns connected with a cell, or so many, nearest first."""
+        wide, shut = np.ones(self._n), np.empty(0, dtype=np.int64)
+        near, distance = self._within(cell, prices, wide, self._n if most is None else most, shut)
+        return near[np.lexsort((near, distance))]
+
+    def _within(
+        self, cell: int, prices: FloatArray, narrow: FloatArray, most: int, closed: IntArray
+    ) -> tuple[IntArray, FloatArray]:
+        """The nearest columns and their distances. The last search tells how far this one has to look."""
+        limit = self._limit if most < self._n else np.inf
         while True:
-            distance = self._distance(cell, prices, narrow, closed, self._limit)
+            distance = self._distance(cell, prices, narrow, closed, limit)
             distance[closed] = np.inf
             distance[cell] = -1.0
             near = np.flatnonzero(np.isfinite(distance))
-            if len(near) >= most or self._limit == np.inf:
+            if len(near) >= most or limit == np.inf:
                 break
-            self._limit = self._limit * 2 if self._limit < _FAR else np.inf
+            limit = limit * 2 if limit < _FAR else np.inf
         if len(near) > most:
-            chosen = np.argpartition(distance[near], most)[:most]
-            # The next cell's neighbours are about as far: a search that ends there is many times faster.
-            self._limit = _MARGIN * float(distance[near[chosen]].max())
-            near = near[chosen]
-        return np.sort(near)
-
-    def ranking(self, cell: int, prices: FloatArray) -> IntArray:
-        """All columns connected with a cell, nearest first."""
-        distance = self._distance(cell, prices, np.ones(self._n), np.empty(0, dtype=np.int64))
-        near = np.flatnonzero(np.isfinite(distance))
-        return near[np.argsort(distance[near], kind="stable")]
+            near = near[np.argpartition(distance[near], most)[:most]]
+            self._limit = _MARGIN * float(distance[near].max())
+        return near, distance[near]
 
     def _distance(
-        self, cell: int, prices: FloatArray, narrow: FloatArray, closed: IntArray, limit: float = np.inf
+        self, cell: int, prices: FloatArray, narrow: FloatArray, closed: IntArray, limit: float
     ) -> FloatArray:
         paid = prices[prices > 0]
         usual = float(np.median(paid)) if len(paid) else 1.0

@@ -1,0 +1,113 @@
+"""Ruin and recreate: show some neighbouring secondaries again, and protect anew at distorted prices.
+
+Schrimpf et al. 2000. What is lost is small, so a round takes milliseconds where an exact neighbourhood
+takes seconds; the distortion lets the cheapest movement leave the way it took before, and a round that
+ends no dearer is kept, so the pattern drifts along plateaus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solver.heuristics.cleanup import clean_up
+from solver.heuristics.clock import Clock
+from solver.heuristics.lp import LARGE, meet_nearby, meet_needs
+from solver.heuristics.mover import Mover
+from solver.heuristics.nearby import Nearby
+from solver.heuristics.needs import Cover
+from solver.heuristics.surroundings import Surroundings
+from solver.instance import BoolArray, FloatArray, IntArray
+from solver.presolve import FrozenTargetError
+
+_LEAST, _MOST = 3, 10
+_NOISE = (0.1, 0.5)
+# Secondaries near the ruin that are tried for redundancy, as a multiple of it.
+_COMPANY = 3
+# Columns looked at for each secondary wanted.
+_REACH = 60
+
+
+def recreate(
+    cover: Cover,
+    clock: Clock,
+    seed: int,
+    report: Callable[[BoolArray], None] | None = None,
+    patience: int = 1000,
+) -> None:
+    """Improve a safe pattern, in place, until time or hope is out.
+
+    Parameters
+    ----------
+    cover
+        A pattern that meets every need by known moves.
+    clock
+        How long.
+    seed
+        Of the choices.
+    report
+        Called with every cheaper pattern.
+    patience
+        Stop after so many rounds in a row without a gain.
+    """
+    generator = np.random.default_rng(seed)
+    tools = _Tools(cover)
+    idle = 0
+    while idle < patience and not clock.out:
+        secondaries = cover.secondaries
+        if not len(secondaries):
+            return
+        trial = _round(cover, tools, secondaries, generator, clock)
+        idle += 1
+        if trial is None or trial.cost > cover.cost * (1 + 1e-12):
+            continue
+        if trial.cost < cover.cost * (1 - 1e-9):
+            idle = 0
+            if report is not None:
+                report(trial.hidden.copy())
+        cover.take(trial)
+
+
+class _Tools:
+    """What every round needs, made once."""
+
+    def __init__(self, cover: Cover) -> None:
+        problem = cover.problem
+        self.nearby = Nearby(problem)
+        small = problem.n <= LARGE
+        self._mover = Mover(problem, cover.needs) if small else None
+        self._around = None if small else Surroundings(problem, np.empty(0, dtype=np.int64))
+
+    def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
+        """Meet the needs left unmet, at these weights (float64[n])."""
+        if self._mover is not None:
+            meet_needs(self._mover, cover, weight, clock, slopes=0)
+        elif self._around is not None:
+            meet_nearby(self._around, cover, weight, clock, slopes=0)
+
+
+def _round(
+    cover: Cover, tools: _Tools, secondaries: IntArray, generator: np.random.Generator, clock: Clock
+) -> Cover | None:
+    problem = cover.problem
+    centre = int(generator.choice(secondaries))
+    count = int(generator.integers(_LEAST, _MOST + 1))
+    prices = np.where(cover.hidden, 0.0, problem.weight)
+    columns = tools.nearby.ranking(centre, prices, _REACH * count)
+    near = columns[cover.hidden[columns] & ~problem.forced[columns]][: count * _COMPANY]
+    trial = cover.copy()
+    trial.show(near[:count])
+    low, high = _NOISE
+    spread = generator.uniform(low, high)
+    weight: FloatArray = problem.weight * generator.uniform(1 - spread, 1 + spread, problem.n)
+    before = trial.hidden.copy()
+    try:
+        tools.protect(trial, weight, clock)
+    except FrozenTargetError:
+        return None
+    new = np.flatnonzero(trial.hidden & ~before)
+    candidates = np.union1d(new, near)
+    candidates = candidates[trial.hidden[candidates] & ~problem.forced[candidates]]
+    clean_up(trial, clock, candidates[np.lexsort((candidates, -problem.weight[candidates]))])
+    return trial
