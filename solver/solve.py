@@ -79,7 +79,9 @@ def solve(
 
 
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
-_EXACT_SHARE, _NEAR = 0.25, 0.03
+_EXACT_SHARE, _NEAR = 0.35, 0.03
+# Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
+_LATE = 20_000
 
 
 class _Run:
@@ -152,8 +154,10 @@ class _Run:
         ]
         problems, self._known = [found[0] for found in looked], [found[1] for found in looked]
         self._keep_time_for_audit(time.perf_counter() - began)
-        late = self._method == "exact" and start is None
-        firsts = [None if late else self._first(k, problem, start) for k, problem in enumerate(problems)]
+        firsts = [
+            None if start is None and self._is_late(problem) else self._first(k, problem, start)
+            for k, problem in enumerate(problems)
+        ]
         if self._time_limit is None and self._work_limit is not None:
             # However long the first patterns took, part of the work is kept for a bound.
             left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
@@ -180,6 +184,10 @@ class _Run:
                 search.accept(self._first(k, search.problem, start))
         return searches
 
+    def _is_late(self, problem: Problem) -> bool:
+        """Does the exact search come before heuristics? Near its relaxation, patterns are cheaper."""
+        return self._method == "exact" or (self._method == "auto" and problem.n <= _LATE)
+
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
         search where these came near its bound.
@@ -188,9 +196,13 @@ class _Run:
             search.limit_to(self._clock.part(share))
             search.run()
             search.limit_to(self._clock)
-            if search.closed or self._clock.out:
+            if search.closed:
                 return
             near = search.cost - search.bound <= _NEAR * search.cost
+            if not search.safe or (share < 1 and not near and self._is_late(search.problem)):
+                search.accept(self._first(number, search.problem, None))
+            if self._clock.out:
+                return
             self._improve(number, search, self._clock.part(0.5) if near else self._clock)
             if not near and search.cost - search.bound > _NEAR * search.cost:
                 return
