@@ -11,7 +11,8 @@ if (place && place.dataset.events) {
     place.dataset.seen = message.lastEventId;
     if (news.over) {
       source.close();
-      location.reload();
+      // Without what was said when the job was asked for.
+      location.replace(location.pathname);
     }
   };
   source.onerror = () => {

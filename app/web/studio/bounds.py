@@ -14,7 +14,7 @@ from app.office.jobs import BoundsPoint
 from app.web.scales import scale_over
 
 WIDTH, HEIGHT = 640, 240
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 26
+LEFT, RIGHT, TOP, BOTTOM = 56, 30, 10, 26
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,7 @@ def publish(visit: Visit) -> Response:
     draft = draft_as_read(visit)
     message = visit.text("message")
     try:
-        mistakes = visit.office.previews.mistakes(visit.office.versions.files(draft))
+        mistakes = visit.office.previews.check(visit.office.versions.files(draft))
         if mistakes:
             raise UserError(mistakes)
         published = visit.office.drafting.publish(visit.actor, draft, message, visit.origin)
