@@ -25,7 +25,7 @@ from app.domain.crawled import Address, Crawl
 from app.domain.cube import Cube
 from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.history import ReleaseMark, live
-from app.domain.masked import Layout
+from app.domain.masked import CellStatus, Layout
 from app.domain.publication import CubeDefinition, Folder, Publication, Sheet
 from app.domain.release import Release
 from app.domain.version import Files
@@ -273,16 +273,19 @@ def _alone(publication: Publication, sheet: Sheet) -> Publication:
 
 
 def _released(found: Crawl, held: Release | None) -> Release:
-    """The cells of a crawl, with the status and number that they have in a release, without those in none."""
+    """The cells of a crawl, with the status and number that they have in a release; hidden where in none."""
     keys: list[str] = []
     for cells in found.cubes:
         keys.extend(cells.keys(np.arange(cells.n_published)))
-    rows = {} if held is None else {key: row for row, key in enumerate(held.keys)}
-    known = [key for key in keys if key in rows]
-    here = np.array([rows[key] for key in known], dtype=np.int64)
-    status = np.empty(0, dtype=np.int8) if held is None else held.status[here]
-    values = np.empty(0) if held is None else held.values[here]
-    return Release(ID, "live", datetime.now(UTC), {}, tuple(known), status, values)
+    status = np.full(len(keys), CellStatus.CONFIDENTIAL, dtype=np.int8)
+    values = np.full(len(keys), np.nan)
+    if held is not None:
+        rows = {key: row for row, key in enumerate(held.keys)}
+        here = np.array([rows.get(key, -1) for key in keys], dtype=np.int64)
+        there = here >= 0
+        status[there] = held.status[here[there]]
+        values[there] = held.values[here[there]]
+    return Release(ID, "live", datetime.now(UTC), {}, tuple(keys), status, values)
 
 
 def _catalogue(publication: Publication, found: Crawl, held: Release) -> Catalogue:
