@@ -110,10 +110,10 @@ def test_memory_does_not_grow_with_the_file() -> None:
         store = long_store(cells)
         contents = Contents(LiveReader(store).catalogue("r1"))
         entry = contents.sheet("time/years")
-        masked = LiveReader(store).answer("r1", "time/years", "table", ())
+        served = LiveReader(store).answer("r1", "time/years", "table", ())
         site = Site(contents, "en", "http://site.test")
-        download = site.view(entry, entry.sheet.queries[0], (), masked, Arrangement()).download()
-        assert len(observations_of(masked)) > cells
+        download = site.view(entry, entry.sheet.queries[0], (), served, Arrangement()).download()
+        assert len(observations_of(served.masked)) > cells
         tracemalloc.start()
         try:
             size = sum(len(part) for part in BY_EXTENSION["csv"].parts(download))
