@@ -30,7 +30,7 @@ VALUES = (
     f"<script>alert('{MARK}')</script>",
     f"\"'><img src=x onerror=alert('{MARK}')>",
     f"javascript:alert('{MARK}')",
-    "{{ 7 * 191 }}{% for x in () %}${7*191}<%= 7*191 %>",
+    "{{ 912673 * 104729 }}{% for x in () %}${912673*104729}<%= 912673*104729 %>",
     "' or '1'='1'; drop table account; --",
     "../../../../etc/passwd",
     "..%2f..%2fetc%2fpasswd",
@@ -108,7 +108,7 @@ def address(route: Route, office: Office, value: str, real: bool) -> str:
 
 def is_text_only(body: str) -> bool:
     """Whether a page carries what was sent as text alone."""
-    if "1337" in body and "7*191" not in body.replace(" ", ""):
+    if "95583330617" in body and "912673*104729" not in body.replace(" ", ""):
         return False
     tree = html.fromstring(body)
     scripts = [node for node in tree.iter("script") if MARK in (node.text or "")]
