@@ -11,6 +11,7 @@ import pytest
 
 from app.cube.duckdb import open_cube
 from app.db import Store
+from app.db.store import open_store
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.errors import InternalError, UserError
 from app.domain.masked import CellStatus
@@ -293,7 +294,9 @@ def decision(kind: str, members: str, measure: str = "Firms") -> str:
 
 
 def test_manual_decisions_are_kept(tmp_path: Path, store: Store) -> None:
-    plain = Ran(write_office(tmp_path / "plain"), store)
+    # Of stores of their own: what a release showed is known to all that follow it.
+    first, third = (open_store(f"sqlite:///{tmp_path / name}") for name in ("first.sqlite3", "third.sqlite3"))
+    plain = Ran(write_office(tmp_path / "plain"), first)
     big, thin = '"[Place].[Town].&[a1]"', '"[Place].[Town].&[c1]", "[Activity].[Activity].&[shop]"'
     keys = plain.cells.keys(np.arange(plain.cells.n_published))
     thin_key = "Firms | [Measures].[Firms] | [Place].[Town].&[c1] | [Activity].[Activity].&[shop]"
@@ -306,8 +309,10 @@ def test_manual_decisions_are_kept(tmp_path: Path, store: Store) -> None:
     assert ran.shown(row) == CellStatus.CONFIDENTIAL
     assert not ran.verdicts.sensitive[ran.row(*thin_key.split(" | ")[1:])]
     publication = PUBLICATION + decision("show", big)
-    ran = Ran(write_office(tmp_path / "showing", publication=publication), store)
+    ran = Ran(write_office(tmp_path / "showing", publication=publication), third)
     assert ran.shown(ran.row("[Measures].[Firms]", "[Place].[Town].&[a1]")) == CellStatus.SHOWN
+    first.close()
+    third.close()
 
 
 def test_a_decision_on_no_cell_is_told(tmp_path: Path, store: Store) -> None:
