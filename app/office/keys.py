@@ -73,6 +73,7 @@ def signer_of(state: Path) -> Signer:
         return _signer(given, f"variable {KEY_VARIABLE}")
     path = state / FILE
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             _create(path)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
