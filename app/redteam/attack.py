@@ -12,7 +12,7 @@ from lxml.html import HtmlElement
 from app.domain.progress import ProgressCallback, StepProgress
 from app.redteam.algebra import Meaning
 from app.redteam.bounds import Intervals, interval_of_cells
-from app.redteam.exports import DRAWING, READERS, export_leaks
+from app.redteam.exports import DRAWING, FRAGMENT, READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
 from app.redteam.pages import (
     PageLeak,
@@ -32,7 +32,7 @@ from app.redteam.workbook import workbook_leaks
 #: Share of a value (and least amount) within which two numbers are the same one.
 TOLERANCE = 1e-6
 #: Downloads that repeat the tidy CSV's cells.
-COPIES = frozenset({"xlsx", DRAWING, *READERS})
+COPIES = frozenset({"xlsx", DRAWING, FRAGMENT, *READERS})
 #: Columns that each table is sorted by.
 SORTED_COLUMNS = 2
 

@@ -17,8 +17,8 @@ from app.redteam.tables import TableRow, UnreadableError
 
 Figures = list[float | None]
 
-#: A chart or map as a file.
-DRAWING = "svg"
+#: A chart or map as a file, and a table for other people's pages.
+DRAWING, FRAGMENT = "svg", "html"
 #: Share of a figure by which two documents may differ on it.
 _SAME = 1e-9
 
@@ -33,6 +33,9 @@ def export_leaks(kind: str, content: bytes, rows: Sequence[TableRow]) -> Iterato
     """
     if kind == DRAWING:
         yield from _drawing_leaks(content, rows)
+        return
+    if kind == FRAGMENT:
+        yield from _page_leaks(content, rows)
         return
     figures = READERS[kind](content)
     if len(figures) != len(rows):
@@ -54,6 +57,10 @@ def _drawing_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLea
     if etree.QName(drawing).localname != "svg":
         raise UnreadableError("no SVG: another root")
     # Marks are told from one another as on a page.
+    yield from _page_leaks(content, rows)
+
+
+def _page_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLeak]:
     leaks, trouble = read_block(parse_page(content.decode()), rows)
     if trouble:
         raise UnreadableError(trouble)

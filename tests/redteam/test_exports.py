@@ -106,3 +106,19 @@ def test_a_drawing_is_measured_like_a_pages() -> None:
     for content in (b"nonsense", b"<html></html>"):
         with pytest.raises(UnreadableError, match="no SVG"):
             list(export_leaks("svg", content, TOWNS))
+
+
+def fragment(*cells: str) -> bytes:
+    rows = zip((town.members["[Town]"] for town in TOWNS), cells, strict=False)
+    return f"<table>{''.join(f'<tr><th>{name}</th>{cell}</tr>' for name, cell in rows)}</table>".encode()
+
+
+def test_a_fragment_is_read_like_a_page() -> None:
+    hidden = '<td class="hidden"><abbr title="confidential">[c]</abbr></td>'
+    shown = [f"<td>{value}</td>" for value in (40, 70, 10)]
+    assert list(export_leaks("html", fragment(shown[0], hidden, *shown[1:]), TOWNS)) == []
+    told = fragment(shown[0], '<td class="hidden" title="22">[c]</td>', *shown[1:])
+    (leak,) = export_leaks("html", told, TOWNS)
+    assert (leak.row, leak.lower) == (1, 22)
+    with pytest.raises(UnreadableError, match="3 cells where the download has 4"):
+        list(export_leaks("html", fragment(shown[0], hidden, shown[1]), TOWNS))
