@@ -369,11 +369,15 @@ def _basis(store: Store, inputs: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """
     known = _known(store)
     pattern = _pattern_digest(store)
-    others = tuple(sorted(record.id for record in known if record.made_from != pattern))
+    # A pattern that is lost or damaged is made again. Should it come out another than a release's was, that
+    # release is missing from the basis, and the book lets nothing go live that doesn't know of it.
+    possible = [pattern] if pattern else [*sorted({record.made_from for record in known} - {""}), ""]
     crawled_then = _sound(store, "crawl")
-    before = _hash(*inputs, *others)
-    if crawled_then is not None and crawled_then.input_digest == _hash("crawl", before):
-        return others, before
+    for candidate in possible:
+        others = tuple(sorted(record.id for record in known if record.made_from != candidate))
+        before = _hash(*inputs, *others)
+        if crawled_then is not None and crawled_then.input_digest == _hash("crawl", before):
+            return others, before
     everyone = tuple(sorted(record.id for record in known))
     return everyone, _hash(*inputs, *everyone)
 
