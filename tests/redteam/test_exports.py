@@ -109,8 +109,8 @@ def test_a_drawing_is_measured_like_a_pages() -> None:
 
 
 def fragment(*cells: str) -> bytes:
-    rows = zip((town.members["[Town]"] for town in TOWNS), cells, strict=False)
-    return f"<table>{''.join(f'<tr><th>{name}</th>{cell}</tr>' for name, cell in rows)}</table>".encode()
+    rows = "".join(f"<tr><th>Town</th>{cell}</tr>" for cell in cells)
+    return f"<table>{rows}</table>".encode()
 
 
 def test_a_fragment_is_read_like_a_page() -> None:
