@@ -15,7 +15,7 @@ from app.domain.known import FactRows, ShownCells
 from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
 from app.pipeline.earlier import Past
-from app.pipeline.suppress import Suppression
+from app.pipeline.suppress import Suppression, levels_kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,7 @@ def shown_cells(
     for number, (cells, verdicts, hidden) in enumerate(
         zip(crawl.cubes, primaries.cubes, suppression.hidden, strict=True)
     ):
-        lpl, upl, spl = verdicts.lpl.copy(), verdicts.upl.copy(), verdicts.spl.copy()
-        for place, problem in enumerate(problems.problems):
-            if problem.cube == number:
-                instance = suppression.instances.get(place, problem.instance)
-                k = len(problem.rows)
-                lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
-                spl[problem.rows] = instance.spl[:k]
+        lpl, upl, spl = levels_kept(number, verdicts, problems, suppression)
         result.append(ShownCells(release_id, cells, hidden, lpl, upl, spl))
     return tuple(result)
 

@@ -14,7 +14,7 @@ from app.domain.lattice import Space
 from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
 from app.pipeline.run import RESULTS
-from app.pipeline.suppress import Suppression
+from app.pipeline.suppress import Suppression, levels_kept
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,7 @@ def read_promises(store: Store) -> Mapping[str, tuple[PromisedInterval, ...]]:
     promises = {}
     for number, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         value = np.nan_to_num(cells.values)
-        lpl, upl, spl = verdicts.lpl.copy(), verdicts.upl.copy(), verdicts.spl.copy()
-        for place, problem in enumerate(problems.problems):
-            if problem.cube == number:
-                instance = suppression.instances.get(place, problem.instance)
-                k = len(problem.rows)
-                lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
-                spl[problem.rows] = instance.spl[:k]
+        lpl, upl, spl = levels_kept(number, verdicts, problems, suppression)
         space = cells.space
         promises[cells.cube.name] = tuple(
             PromisedInterval(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from app.domain.cellset import FloatArray
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.errors import InternalError, UserError
 from app.domain.lattice import Bools, Longs
@@ -181,6 +182,22 @@ def learned_by_insiders(problem: Problem, instance: Instance, hidden: Bools) -> 
     found = learn(relations, problem.holder, hidden, protected)
     more = {who: np.setdiff1d(told, aims.get(who, told[:0])) for who, told in found.items()}
     return {who: told for who, told in more.items() if len(told)}
+
+
+def levels_kept(
+    number: int, verdicts: CubePrimaries, problems: Problems, suppression: Suppression
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Levels of a table's published cells (float64[n] each: lpl, upl, spl) as the pattern keeps them: those
+    of the rules, except where nothing that may be hidden gives as much.
+    """
+    lpl, upl, spl = verdicts.lpl.copy(), verdicts.upl.copy(), verdicts.spl.copy()
+    for place, problem in enumerate(problems.problems):
+        if problem.cube == number:
+            instance = suppression.instances.get(place, problem.instance)
+            k = len(problem.rows)
+            lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
+            spl[problem.rows] = instance.spl[:k]
+    return lpl, upl, spl
 
 
 def reachable_levels(
