@@ -36,6 +36,7 @@ from app.pipeline.arrange import arrange
 from app.pipeline.check import check_publication
 from app.pipeline.crawl import crawl
 from app.pipeline.define import draft_publication
+from app.pipeline.release import catalogue_of
 
 #: Cubes kept open, and folders of drafts kept on disk.
 _OPEN = 4
@@ -160,7 +161,7 @@ class Previews:
             found = crawl(publication, servers)
             released = self._live()
             held = _released(found, released)
-            told = _catalogue(publication, found, held)
+            told = catalogue_of(publication, found, held)
             known = len(set(held.keys) & set(released.keys)) if released is not None else 0
             unknown = len(held.keys) - known
             held, layouts = arrange(publication, found, held, servers)
@@ -286,23 +287,3 @@ def _released(found: Crawl, held: Release | None) -> Release:
         status[there] = held.status[here[there]]
         values[there] = held.values[here[there]]
     return Release(ID, "live", datetime.now(UTC), {}, tuple(keys), status, values)
-
-
-def _catalogue(publication: Publication, found: Crawl, held: Release) -> Catalogue:
-    used = {cells.cube.name for cells in found.cubes}
-    return Catalogue(
-        release_id=held.id,
-        created=held.created,
-        title=publication.title,
-        description=publication.description,
-        publisher=publication.publisher,
-        languages=publication.languages,
-        root=publication.root,
-        choices=found.choices,
-        cube_of=found.cube_of,
-        cubes={cells.cube.name: cells.cube for cells in found.cubes},
-        protection=tuple(item for item in publication.confidentiality.measures if item.cube in used),
-        hide_zeros=publication.confidentiality.hide_zeros,
-        insiders=publication.confidentiality.insiders,
-        calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
-    )

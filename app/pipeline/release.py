@@ -57,9 +57,22 @@ def make_release(
         values=np.concatenate(values),
     )
     used = {cells.cube.name for cells in crawl.cubes}
-    catalogue = Catalogue(
-        release_id=identity,
-        created=created,
+    catalogue = replace(
+        catalogue_of(publication, crawl, release),
+        named_sets={cube.name: cube.named_sets for cube in publication.cubes if cube.name in used},
+        places=_places(crawl),
+        shapes=publication.shapes,
+        theme=publication.theme,
+    )
+    return release, catalogue
+
+
+def catalogue_of(publication: Publication, crawl: Crawl, release: Release) -> Catalogue:
+    """What the tables of a release are, without what readers' own queries and maps need besides."""
+    used = {cells.cube.name for cells in crawl.cubes}
+    return Catalogue(
+        release_id=release.id,
+        created=release.created,
         title=publication.title,
         description=publication.description,
         publisher=publication.publisher,
@@ -72,12 +85,7 @@ def make_release(
         hide_zeros=publication.confidentiality.hide_zeros,
         insiders=publication.confidentiality.insiders,
         calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
-        named_sets={cube.name: cube.named_sets for cube in publication.cubes if cube.name in used},
-        places=_places(crawl),
-        shapes=publication.shapes,
-        theme=publication.theme,
     )
-    return release, catalogue
 
 
 def _places(crawl: Crawl) -> dict[str, Places]:
