@@ -99,14 +99,15 @@ class WorkspaceStore:
             _put_files(connection, identity, files)
         return Version(id=identity, **values)  # type: ignore[arg-type]
 
-    def edit(self, identity: int, revision: int, files: Files) -> Version:
-        """Put other files into a draft.
+    def edit(self, identity: int, revision: int, files: Files, parent: int | None = None) -> Version:
+        """Put other files into a draft, and give it another parent if one is named.
 
         Raises
         ------
         UserError
             If it is no draft, or was saved by somebody else since ``revision``.
         """
+        moved = {} if parent is None else {"parent": parent}
         with self._database.writing() as connection:
             _lock(connection)
             _require_draft(connection, identity, revision)
@@ -115,7 +116,7 @@ class WorkspaceStore:
             connection.execute(
                 sa.update(t.version)
                 .where(t.version.c.id == identity)
-                .values(revision=revision + 1, digest=files.digest)
+                .values(revision=revision + 1, digest=files.digest, **moved)
             )
             return _expect(_version(connection, t.version.c.id == identity))
 
@@ -135,20 +136,6 @@ class WorkspaceStore:
                 sa.update(t.version)
                 .where(t.version.c.id == identity)
                 .values(state="current", message=message, created=datetime.now(UTC))
-            )
-            return _expect(_version(connection, t.version.c.id == identity))
-
-    def rebase(self, identity: int, revision: int, parent: int, files: Files) -> Version:
-        """Give a draft another parent, and files that fit it."""
-        with self._database.writing() as connection:
-            _lock(connection)
-            _require_draft(connection, identity, revision)
-            connection.execute(sa.delete(t.version_file).where(t.version_file.c.version_id == identity))
-            _put_files(connection, identity, files)
-            connection.execute(
-                sa.update(t.version)
-                .where(t.version.c.id == identity)
-                .values(revision=revision + 1, digest=files.digest, parent=parent)
             )
             return _expect(_version(connection, t.version.c.id == identity))
 

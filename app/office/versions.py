@@ -151,7 +151,7 @@ class Versions:
         current = self.current()
         if current is None:
             raise UserError("There is no current version yet.")
-        return self._store.rebase(draft.id, draft.revision, current.id, files)
+        return self._store.edit(draft.id, draft.revision, files, current.id)
 
     def discard(self, draft: Version) -> None:
         """Throw a draft away."""
