@@ -80,11 +80,8 @@ def _polish(
     round_, idle = 0, 0
     while not clock.out and idle < 2:
         which = int(np.argmax(gains)) if max(gains) > 0 else round_ % 2
-        before, spent, slice_ = (
-            cover.cost,
-            clock.spent,
-            clock.part(min(1.0, _SLICE / max(1.0 - clock.spent, _SLICE))),
-        )
+        before, spent = cover.cost, clock.spent
+        slice_ = clock.part(min(1.0, _SLICE / max(1.0 - spent, _SLICE)))
         if which == 0:
             recreate(cover, slice_, seed + round_, report)
         else:

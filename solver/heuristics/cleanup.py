@@ -19,16 +19,19 @@ from solver.instance import FloatArray, IntArray
 _LARGE = 4000
 
 
-def clean_up(cover: Cover, clock: Clock, candidates: IntArray | None = None) -> None:
+def clean_up(
+    cover: Cover, clock: Clock, candidates: IntArray | None = None, around: Surroundings | None = None
+) -> None:
     """Show the redundant secondaries of a cover; one that does not meet its needs stays as it is.
 
-    `candidates` narrows the secondaries looked at (int64[k], in the order to try).
+    `candidates` narrows the secondaries looked at (int64[k], in the order to try); `around` are the
+    surroundings of the problem, where the caller has them already.
     """
     if candidates is None:
         candidates = cover.secondaries
     if not len(candidates) or cover.unmet.any():
         return
-    elsewhere = _Near(cover) if cover.hidden.sum() > _LARGE else _Anywhere(cover)
+    elsewhere = _Near(cover, around) if cover.hidden.sum() > _LARGE else _Anywhere(cover)
     for column in candidates.tolist():
         one = np.array([column])
         lost = cover.would_lose(one)
@@ -67,9 +70,9 @@ class _Anywhere:
 class _Near:
     """Movements of the hidden columns near a cell: a large pattern keeps what only far ones could spare."""
 
-    def __init__(self, cover: Cover) -> None:
+    def __init__(self, cover: Cover, around: Surroundings | None) -> None:
         self._cover = cover
-        self._around = Surroundings(cover.problem, np.empty(0, dtype=np.int64))
+        self._around = around or Surroundings(cover.problem)
 
     def moves(self, need: int, without: IntArray) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""

@@ -15,7 +15,6 @@ from solver.heuristics.cleanup import clean_up
 from solver.heuristics.clock import Clock
 from solver.heuristics.lp import LARGE, meet_nearby, meet_needs
 from solver.heuristics.mover import Mover
-from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import BoolArray, FloatArray, IntArray
@@ -74,17 +73,15 @@ class _Tools:
 
     def __init__(self, cover: Cover) -> None:
         problem = cover.problem
-        self.nearby = Nearby(problem)
-        small = problem.n <= LARGE
-        self._mover = Mover(problem, cover.needs) if small else None
-        self._around = None if small else Surroundings(problem, np.empty(0, dtype=np.int64))
+        self.around = Surroundings(problem)
+        self._mover = Mover(problem, cover.needs) if problem.n <= LARGE else None
 
     def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
         """Meet the needs left unmet, at these weights (float64[n])."""
         if self._mover is not None:
             meet_needs(self._mover, cover, weight, clock, slopes=0)
-        elif self._around is not None:
-            meet_nearby(self._around, cover, weight, clock, slopes=0)
+        else:
+            meet_nearby(self.around, cover, weight, clock, slopes=0)
 
 
 def _round(
@@ -94,7 +91,7 @@ def _round(
     centre = int(generator.choice(secondaries))
     count = int(generator.integers(_LEAST, _MOST + 1))
     prices = np.where(cover.hidden, 0.0, problem.weight)
-    columns = tools.nearby.ranking(centre, prices, _REACH * count)
+    columns = tools.around.nearby.ranking(centre, prices, _REACH * count)
     near = columns[cover.hidden[columns] & ~problem.forced[columns]][: count * _COMPANY]
     trial = cover.copy()
     trial.show(near[:count])
@@ -109,5 +106,5 @@ def _round(
     new = np.flatnonzero(trial.hidden & ~before)
     candidates = np.union1d(new, near)
     candidates = candidates[trial.hidden[candidates] & ~problem.forced[candidates]]
-    clean_up(trial, clock, candidates[np.lexsort((candidates, -problem.weight[candidates]))])
+    clean_up(trial, clock, candidates[np.lexsort((candidates, -problem.weight[candidates]))], tools.around)
     return trial

@@ -28,13 +28,19 @@ class Surroundings:
     ----------
     problem
         The component.
-    barred : int64[k]
+    barred : int64[k], optional
         Columns that may not move.
+
+    Attributes
+    ----------
+    nearby
+        The distances they go by.
     """
 
-    def __init__(self, problem: Problem, barred: IntArray) -> None:
-        self._problem, self._barred = problem, barred
-        self._closure, self._nearby = Closure(problem), Nearby(problem)
+    def __init__(self, problem: Problem, barred: IntArray | None = None) -> None:
+        self._problem = problem
+        self._barred = np.empty(0, dtype=np.int64) if barred is None else barred
+        self._closure, self.nearby = Closure(problem), Nearby(problem)
         self._first, self._count = 0, 0
 
     def of(self, needs: Needs, need: int, prices: FloatArray) -> Iterator[IntArray]:
@@ -54,7 +60,7 @@ class Surroundings:
         for stage in range(first, 3):
             self._first = stage
             if stage < 2:
-                near = self._nearby.columns(cell, level, prices, (_NEAR, _WIDER)[stage], closed)
+                near = self.nearby.columns(cell, level, prices, (_NEAR, _WIDER)[stage], closed)
                 columns = np.union1d(columns, near)
             else:
                 roomy = self._closure.columns(cell, level, prices, closed, _ROOMY, _MOST, roomy_first=True)
@@ -62,7 +68,7 @@ class Surroundings:
             yield columns
         most = 2 * _WIDER
         while most < problem.n:
-            yield self._nearby.columns(cell, level, prices, most, closed)
+            yield self.nearby.columns(cell, level, prices, most, closed)
             most *= 4
         yield np.setdiff1d(np.arange(problem.n), closed)
 
@@ -71,4 +77,4 @@ class Surroundings:
         cell, level = int(needs.cell[need]), float(needs.level[need])
         shut = np.flatnonzero(closed)
         columns = self._closure.columns(cell, level, prices, shut, _SETS, _MOST)
-        return np.union1d(columns, self._nearby.columns(cell, level, prices, _NEAR, shut))
+        return np.union1d(columns, self.nearby.columns(cell, level, prices, _NEAR, shut))
