@@ -130,7 +130,11 @@ class _Teller:
             self.last()
             self._step, self._began, self._told = state.step, now, float("-inf")
         pause = max(REPORT_SECONDS, (now - self._began) * REPORT_SHARE)
-        if now - self._told >= pause or state.message in ("begins", "done"):
+        held = self._held
+        turns = state.message in ("begins", "done")
+        if held is not None and (turns or held.done != state.done):
+            self.last()  # How a part ended is told, however short it was.
+        if turns or now - self._told >= pause:
             self._held, self._told = None, now
             self._table.report(self._lease, state)
         else:

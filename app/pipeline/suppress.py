@@ -83,6 +83,8 @@ def suppress(
         solution, solved = _keep_from_insiders(problem, cells, instance, solution, solved, tell, decided)
         if solved is not instance:
             instances[number] = solved
+        # However short the search was, whoever watches hears what came of it.
+        tell(Progress("solved", solution.lower_bound, solution.cost, solution.seconds))
         solutions.append(solution)
         effort = max(effort - float(solution.statistics["work"]), MIN_EFFORT)
         _mark(problem, cells, solution, hidden[problem.cube])

@@ -36,9 +36,17 @@ def claim(table: JobTable) -> Lease:
     return lease
 
 
+@pytest.mark.parametrize("pause", [0.0, 3600.0], ids=["everything is told", "the machine is very fast"])
 def test_a_run_from_the_button_to_its_results(
-    office: Office, studio: ASGIApp, table: JobTable, version: int, tmp_path: Path
+    office: Office,
+    studio: ASGIApp,
+    table: JobTable,
+    version: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pause: float,
 ) -> None:
+    monkeypatch.setattr("app.office.work.REPORT_SECONDS", pause)
     admin = Visitor(studio).sign_in(Role.ADMIN)
     assert f'value="{version}"' in admin.get("/studio/jobs").text
     response = admin.post("/studio/jobs", {"version": str(version)})
@@ -69,6 +77,7 @@ def test_a_run_from_the_button_to_its_results(
     assert {name for item in found for name in item["reasons"]} > {"associated"}
     status = office.store.scoped(f"version-{version}").status()
     assert sum(item["cost"] for item in found) == pytest.approx(status["cost"])
+    assert office.jobs.bounds(1)[-1].upper == pytest.approx(status["cost"])
     actions = [entry.action for entry in office.journal.latest(5)]
     assert "job.submit" in actions
 
