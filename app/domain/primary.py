@@ -41,6 +41,8 @@ class CubePrimaries:
         What earlier releases add to the problem.
     since : mapping of row to release id
         Rows whose change since a release would give somebody away (reason `DIFFERENCE`).
+    weights : float64[n], optional
+        What hiding costs where a measure is weighed by another one, nan elsewhere; None where none is.
     """
 
     sensitive: Bools
@@ -55,6 +57,7 @@ class CubePrimaries:
     known: Bools
     earlier: Earlier
     since: Mapping[int, str]
+    weights: Floats | None = None
 
     def __post_init__(self) -> None:
         if np.any(self.sensitive & self.must_show):

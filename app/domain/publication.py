@@ -258,7 +258,8 @@ class MeasureProtection:
     """How one measure of one cube is protected.
 
     ``associated_with`` names the protecting measure whose hidden cells are hidden here too.
-    ``weight`` is the information loss of hiding a cell: ``value``, ``unit`` or ``log`` of the value.
+    ``weight`` is the information loss of hiding a cell: its ``value``, a ``unit``, the ``log`` of the value,
+    its ``distance`` from what is sensitive, or the value of another ``measure``, ``weighed_by``.
     """
 
     cube: str
@@ -266,6 +267,7 @@ class MeasureProtection:
     rules: tuple[RuleDefinition, ...]
     associated_with: str | None
     weight: str
+    weighed_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,22 @@ class _Assessor:
             looked.known,
             looked.earlier,
             looked.since,
+            self._weights(),
         )
+
+    def _weights(self) -> NDArray[np.float64] | None:
+        """Values of the measures that others are weighed by."""
+        weighed = [item for item in self._protections if item.weight == "measure"]
+        if not weighed:
+            return None
+        weights = np.full(len(self._cells), np.nan)
+        for item in weighed:
+            rows = self._rows_of(self._cells.cube.measures[self._measure[item.measure]])
+            coords = self._cells.coords[rows].copy()
+            coords[:, 0] = self._measure[item.weighed_by]
+            if len(rows):
+                weights[rows] = self._profiles(coords, ()).mass
+        return weights
 
     # ------------------------------------------------------------------ earlier releases
 

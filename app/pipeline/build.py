@@ -21,6 +21,7 @@ from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
 from app.pipeline.insiders import Levels, find_insiders
+from app.pipeline.weigh import weigh
 from solver import InputError, Instance, Status
 
 Floats = NDArray[np.float64]
@@ -109,11 +110,11 @@ def problems_of(
 
     status = extended(_status(cells, verdicts, value), float(Status.VIRTUAL), float(Status.VIRTUAL))
     known = (extended(value, 1.0, 1.0) == 0) & (status == Status.SHOWN)
-    weight = extended(_weights(confidentiality, cells), 0.0, 0.0)
     lower = extended(_lower_bounds(cells, value, confidentiality.hide_zeros), 0.0, past.lower)
     value = extended(value, bounds.slack, past.value)
     _check_equations(cells, equations, value)
     matrix = _relations(equations, known)
+    weight = extended(weigh(confidentiality, cells, verdicts, matrix), 0.0, 0.0)
     least = least_values(matrix, np.where(known, 0.0, lower), equations.rhs)
     lpl = extended(verdicts.lpl, 0.0, past.lpl)
     lpl = np.where(np.isinf(least), lpl, np.clip(np.minimum(lpl, value - least), 0, None))
@@ -182,29 +183,6 @@ def _status(cells: CubeCells, verdicts: CubePrimaries, value: Floats) -> NDArray
     status[(value == 0) & ~verdicts.sensitive] = Status.SHOWN
     status[verdicts.must_show | verdicts.known] = Status.SHOWN
     return status
-
-
-def _weights(confidentiality: Confidentiality, cells: CubeCells) -> Floats:
-    """Information lost by hiding a cell: its own, and that of the ratios that fall with it."""
-    value = np.abs(np.nan_to_num(cells.values))
-    kinds = {item.measure: item.weight for item in confidentiality.measures if item.cube == cells.cube.name}
-    weight = value.copy()
-    for number, measure in enumerate(cells.cube.measures):
-        kind = kinds.get(measure.name, "value")
-        mine = cells.coords[:, 0] == number
-        if kind == "unit":
-            weight[mine] = 1.0
-        elif kind == "log":
-            weight[mine] = np.log1p(value[mine])
-    derived = cells.derived
-    total = np.where(np.arange(len(cells)) < cells.n_published, weight, 0.0)
-    counts = np.diff(derived.indptr)
-    some = counts > 0
-    if some.any():
-        starts = derived.indptr[:-1][some]
-        ratio = np.minimum.reduceat(weight[derived.indices], starts)
-        np.add.at(total, derived.indices, np.repeat(ratio, counts[some]))
-    return total
 
 
 def _lower_bounds(cells: CubeCells, value: Floats, hide_zeros: bool) -> Floats:

@@ -16,7 +16,9 @@ from app.pipeline.toml import Reader, nearest
 from solver.errors import InputError
 from solver.rules import Dominance, PPercent, Request, Rule, Threshold, Zero
 
-WEIGHTS = ("value", "unit", "log")
+WEIGHTS = ("value", "unit", "log", "distance")
+#: Aggregators of measures that others may be weighed by: a cell's is the sum over its contributors.
+WEIGHING = ("sum", "count")
 DECISIONS = ("hide", "show", "waive")
 RESERVED = ("zeros", "insiders", "effort", "cells")
 
@@ -126,10 +128,26 @@ def _protections(section: Reader, cube: CubeDefinition) -> Iterator[MeasureProte
                 walked.append(partner[walked[-1]])
             if len(walked) > len(partner) + 1:
                 table.wrong("Measures protect each other in a circle.", "Let one stand alone.", "with")
-        weight = table.choice("weight", WEIGHTS, "value")
+        weight, weighed_by = _weight(table, cube)
         rules = tuple(_rules(table))
         table.done()
-        yield MeasureProtection(cube.name, name, rules, associated, weight)
+        yield MeasureProtection(cube.name, name, rules, associated, weight, weighed_by)
+
+
+def _weight(table: Reader, cube: CubeDefinition) -> tuple[str, str]:
+    """What hiding a cell costs: a word, or ``{ measure = "…" }``."""
+    if not isinstance(table.values.get("weight"), dict):
+        return table.choice("weight", WEIGHTS, "value"), ""
+    inner = table.table("weight")
+    assert inner is not None
+    named = inner.text("measure", required=True) or ""
+    inner.done()
+    known = [item.name for item in cube.measures if item.aggregator in WEIGHING]
+    if named and named not in known:
+        inner.wrong(
+            f"Cube {cube.name} has no measure {named} that adds up.", nearest(named, known), "measure"
+        )
+    return "measure", named
 
 
 def _ask_for_rules(section: Reader, cube: CubeDefinition, stated: Mapping[str, object]) -> None:

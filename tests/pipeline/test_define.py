@@ -102,6 +102,8 @@ def test_a_cube_is_checked_against_its_data(
         ('rule = "threshold"', 'rule = "treshold"', "threshold"),
         (", n = 3 }", " }", "needs n"),
         ('weight = "unit"', 'weight = "units"', "unit"),
+        ('weight = "unit"', 'weight = { measure = "Turnovers" }', "Did you mean Turnover?"),
+        ('weight = "unit"', "weight = {}", "measure is missing"),
         ('languages = ["en", "es"]', 'languages = ["en"]', "es"),
         ("[confidentiality.Firms.", "[confidentiality.Firm.", "Firms"),
     ],

@@ -22,7 +22,7 @@ from app.pipeline.define import load_publication
 from app.pipeline.release import make_release, rounded
 from app.pipeline.run import RESULTS, run
 from app.pipeline.suppress import Suppression, reachable_levels
-from solver import InfeasibleError, Instance, solve
+from solver import InfeasibleError, Instance, Status, solve
 from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, firms, write_csv, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 
@@ -313,6 +313,50 @@ def test_manual_decisions_are_kept(tmp_path: Path, store: Store) -> None:
     assert ran.shown(ran.row("[Measures].[Firms]", "[Place].[Town].&[a1]")) == CellStatus.SHOWN
     first.close()
     third.close()
+
+
+def weights_of(ran: Ran) -> dict[int, float]:
+    """What hiding costs, by row of the cell table."""
+    return {
+        int(row): float(weight)
+        for problem in ran.problems.problems
+        for row, weight in zip(problem.rows, problem.instance.weight, strict=False)
+    }
+
+
+def test_a_measure_may_be_weighed_by_another(tmp_path: Path, store: Store) -> None:
+    publication = PUBLICATION.replace('weight = "value"', 'weight = { measure = "Firms" }')
+    ran = Ran(
+        write_office(tmp_path / "office", publication=publication, sheets={"q": SHEETS["activity/by-place"]}),
+        store,
+    )
+    found = weights_of(ran)
+    keys = ran.cells.keys(np.arange(ran.cells.n_published))
+    rows = [row for row in found if row < len(keys) and "[Turnover]" in keys[row]]
+    assert rows
+    for row in rows:
+        twin = keys.index(keys[row].replace("[Turnover]", "[Firms]"))
+        assert found[row] == np.nan_to_num(ran.cells.values[twin])
+
+
+def test_cells_near_the_sensitive_ones_cost_less_by_distance(tmp_path: Path, store: Store) -> None:
+    publication = PUBLICATION.replace('weight = "unit"', 'weight = "distance"')
+    sheets = {"q": SHEETS["activity/by-place"].replace("[Measures].[Turnover]", "[Measures].[Firms]")}
+    ran = Ran(write_office(tmp_path / "office", publication=publication, sheets=sheets), store)
+    for problem in ran.problems.problems:
+        instance = problem.instance
+        away = np.where(instance.status == Status.SENSITIVE, 0.0, instance.weight)
+        relations = [
+            instance.indices[start:end]
+            for start, end in zip(instance.indptr[:-1], instance.indptr[1:], strict=True)
+        ]
+        for cell in np.flatnonzero(away > 0).tolist():
+            neighbours = np.concatenate([inside for inside in relations if cell in inside])
+            # Implied cells, at weight 0 whatever their place, are no measure of the way.
+            if (instance.status[neighbours] != Status.VIRTUAL).all():
+                assert away[neighbours].min() == away[cell] - 1
+    assert {1.0, 2.0} <= set(weights_of(ran).values())
+    assert ran.status["exposures"] == 0
 
 
 def test_a_decision_on_no_cell_is_told(tmp_path: Path, store: Store) -> None:
