@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from app.web.app import create_app
 from tests.web.office import MemoryStore
@@ -23,6 +23,9 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# However much else the machine has to do.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")

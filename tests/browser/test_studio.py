@@ -13,7 +13,10 @@ from app.bootstrap import run_publication
 from app.bootstrap.office import take_in_folder
 from app.cli.serving import running
 from app.db import open_store
+from app.db.jobs import JobTable
+from app.domain.job import JobState
 from app.domain.people import Permission, Role, command_line
+from app.domain.progress import StepProgress
 from app.office.office import Office
 from app.web.app import create_app
 from app.web.studio.parts import PARTS
@@ -25,6 +28,15 @@ SIZES = {"desktop": (1280, 900), "phone": (360, 740)}
 FACTS = "firm;region;town;turnover\n" + "".join(
     f"F{n};{'N' if n % 4 < 2 else 'S'};T{n % 4};{n * 37},5\n" for n in range(200)
 )
+
+JOB_STEPS = {
+    "crawl": "collect cells",
+    "assess": "find sensitive cells",
+    "build": "build problems",
+    "suppress": "choose what to hide",
+    "audit": "audit",
+    "release": "release",
+}
 
 
 @pytest.fixture(scope="module")
@@ -214,4 +226,38 @@ def test_the_studio_works_without_scripts_and_in_three_languages(
     assert page.get_by_role("button", name="Empezar un borrador").is_visible()
     page.get_by_role("link", name="CA", exact=True).click()
     assert page.get_by_role("button", name="Comença un esborrany").is_visible()
+    page.context.close()
+
+
+def test_the_page_of_a_job_goes_along_with_it(browser: Browser, studio: str, office: Office) -> None:
+    """Step by step as the test, in the worker's place, tells of them: no reload, then the results."""
+    table = JobTable(office.store.database)
+    page = enter(browser, studio, Role.ADMIN)
+    page.get_by_role("link", name="Jobs").first.click()
+    page.get_by_role("button", name="Recompute").click()
+    place = page.locator("#job")
+    expect(place).to_contain_text("waiting")
+    page.evaluate("window.sameDocument = true")
+    lease = table.claim("the test")
+    assert lease is not None
+    for number, (step, words) in enumerate(JOB_STEPS.items()):
+        table.report(lease, StepProgress(step, 0, 4, "begins"))
+        now = place.locator("li[aria-current=step]")
+        expect(now).to_have_text(words)
+        assert place.locator("li.done").count() == number
+        if step == "suppress":
+            assert place.locator(".bounds svg").count() == 0
+            table.report(lease, StepProgress(step, 1, 4, "cutting", 10.0, 40.0))
+            expect(place.locator(".bounds figcaption")).to_contain_text("40")
+            expect(now.get_by_role("progressbar")).to_have_attribute("value", "1")
+            before = place.locator(".bounds svg .upper").get_attribute("d")
+            table.report(lease, StepProgress(step, 1, 4, "cutting", 20.0, 25.0))
+            expect(place.locator(".bounds figcaption")).to_contain_text("25")
+            assert place.locator(".bounds svg .upper").get_attribute("d") != before
+        table.report(lease, StepProgress(step, 4, 4, "done"))
+    assert page.evaluate("window.sameDocument") is True
+    table.finish(lease, JobState.FAILED, "the test ends it")
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(place).to_contain_text("the test ends it")
+    assert page.evaluate("window.sameDocument") is None
     page.context.close()
