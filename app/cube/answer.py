@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import BoundedSemaphore
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +22,7 @@ from app.cube.names import Names
 from app.cube.port import Shown
 from app.cube.source import CellSource
 from app.cube.subselect import INSIDE, restrict, visual_totals
+from app.cube.turns import turn
 from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import Axis, AxisMember, CalculatedMember
 from app.domain.cube import Cube, IntArray
@@ -101,9 +100,8 @@ class Answerer:
         self._source = source
         self._limits = limits or Limits()
         self._names = Names(cube)
-        self._shown: dict[tuple[int, int], AxisMember] = {}
-        # More readers than cores would only wait for one another in the midst of their work.
-        self._places = BoundedSemaphore(os.cpu_count() or 1)
+        #: By column: own members that have been shown.
+        self._shown: tuple[dict[int, AxisMember], ...] = tuple({} for _ in self._names.columns)
         # Wrong formulas of the cube are told at once, not by the first query.
         self._ev = Evaluator(self._names, limits=self._limits)
         calculations = Calculations(self._ev, cube)
@@ -174,7 +172,7 @@ class Answerer:
         UserError
             See `app.cube.port.CubeServer.execute`.
         """
-        with self._places:
+        with turn():
             return self._answer(query, raw, shown)
 
     def explain(self, query: Query) -> tuple[Explanation, ...]:
@@ -187,7 +185,7 @@ class Answerer:
         UserError
             When the query is about another cube, or defines what can't be defined.
         """
-        with self._places:
+        with turn():
             task = self._define(query, raw=False)
             base = coords = self._coordinates((), task.base, query.axes, query.source)
             refusals: list[Mistake] = []
@@ -273,8 +271,13 @@ class Answerer:
             tuple(
                 Axis(
                     tuple(
-                        tuple(self._show(ev, c, m) for c, m in zip(part.columns, row, strict=True))
-                        for row in part.rows.tolist()
+                        zip(
+                            *(
+                                self._show_all(ev, column, numbers)
+                                for column, numbers in zip(part.columns, part.rows.T.tolist(), strict=True)
+                            ),
+                            strict=True,
+                        )
                     )
                 )
                 for part in sets
@@ -442,6 +445,14 @@ class Answerer:
             return tree.unique_names[number]
         return f"{tree.unique_name}.{quote(ev.definitions[column, number].member.name)}"
 
+    def _show_all(self, ev: Evaluator, column: int, numbers: list[int]) -> list[AxisMember]:
+        shown = self._shown[column]
+        found = map(shown.get, numbers)
+        return [
+            self._show(ev, column, number) if member is None else member
+            for member, number in zip(found, numbers, strict=True)
+        ]
+
     def _show(self, ev: Evaluator, column: int, number: int) -> AxisMember:
         tree = self._names.columns[column].hierarchy
         if number >= tree.size:
@@ -451,11 +462,11 @@ class Answerer:
                 return replace(self._show(ev, column, definition.stands_for), captions=member.captions)
             name = self._unique_name(ev, column, number)
             return AxisMember(tree.unique_name, name, member.captions, tree.levels[0].unique_name, 0, None)
-        shown = self._shown.get((column, number))
+        shown = self._shown[column].get(number)
         if shown is None:
             above = int(tree.parent[number])
             depth = int(tree.depth[number])
-            shown = self._shown[column, number] = AxisMember(
+            shown = self._shown[column][number] = AxisMember(
                 tree.unique_name,
                 tree.unique_names[number],
                 {language: captions[number] for language, captions in tree.member_captions.items()},

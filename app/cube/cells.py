@@ -36,6 +36,8 @@ from app.domain.errors import UserError
 from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
 
 Ints = NDArray[np.int64]
+#: Where no row is calculated, nobody asks for relations of one.
+_NO_RELATION = sparse.csr_array((0, 0))
 
 
 @dataclass(eq=False)
@@ -102,6 +104,9 @@ class _Solver:
         self.texts: dict[int, str] = {}
         self.hidden: Bools = np.zeros(0, dtype=np.bool_)
         self.secret = self.hidden
+        self.ranks: list[Ints] = []
+        if not ev.definitions:
+            return
         by_precedence = sorted(ev.definitions, key=lambda place: ev.definitions[place].member.precedence)
         rank = {place: number for number, place in enumerate(by_precedence)}
         self.ranks = [
@@ -136,7 +141,6 @@ class _Solver:
         levels = self._levels(len(coords))
         values = self._values(coords, calculated, levels)
         if not self.plans:
-            nothing = sparse.csr_array((len(coords), len(coords)))
             filled = ~np.isnan(values) | self.hidden
             return Solved(
                 coords,
@@ -145,9 +149,9 @@ class _Solver:
                 self.secret,
                 asked,
                 filled,
-                nothing,
+                _NO_RELATION,
                 np.zeros(0),
-                nothing,
+                _NO_RELATION,
                 {},
                 calculated,
                 (),
@@ -266,6 +270,8 @@ class _Solver:
         self.secret = self.hidden.copy()
         if readings.unknown is not None:
             self.secret[base] &= ~readings.unknown
+        if not self.plans:
+            return values
         grain = np.full(len(coords), -1, dtype=np.int64)
         decimals = [self.source.decimals(measure) for measure in range(self.own[0])]
         decimals += [None] * (self.sizes[0] - self.own[0])

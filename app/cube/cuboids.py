@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import RLock
+from threading import Condition
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from app.cube.facts import Ancestors
 from app.cube.keys import unique_rows
 from app.cube.numbers import FixedPoint
+from app.cube.turns import aside
 from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import UserError
@@ -100,16 +101,17 @@ class Cuboids:
         self.ancestors = ancestors
         self._scanner = scanner
         self._made: dict[Levels, Cuboid] = {}
-        self._lock = RLock()
-        #: Held by whoever makes cuboids, also while the engine works; only then any are forgotten.
-        self._making = RLock()
+        #: Of what is being scanned: the measures of each level combination, by the reader who asked.
+        self._claims: dict[object, dict[Levels, set[int]]] = {}
+        self._scans_done = 0
+        self._changed = Condition()
         self._complete: dict[tuple[int, int], bool] = {}
         aggregators = [measure.aggregator for measure in cube.measures]
         self._cheapest = min(range(len(aggregators)), key=lambda m: aggregators[m] not in _FROM_PARTS)
 
     def clear(self) -> None:
         """Forget what has been made."""
-        with self._making, self._lock:
+        with self._changed:
             self._made.clear()
 
     def strides(self, levels: Levels) -> Ints:
@@ -182,54 +184,77 @@ class Cuboids:
         return np.where(column.present > 0, values, np.nan)
 
     def need(self, wanted: Mapping[Levels, set[int]]) -> dict[Levels, Cuboid]:
-        """Cuboids of level combinations with the measures asked for, from the cache or made now."""
-        found = self._ready(wanted)
-        if found is None:
-            # Who needs nothing new doesn't wait for what is being made for others.
-            with self._making:
-                self._make(wanted)
+        """Cuboids of level combinations with the measures asked for, from the cache or made now.
+
+        What nobody makes yet is scanned beside what others scan; what another reader scans is awaited.
+        """
+        while True:
+            with self._changed:
                 found = self._ready(wanted)
-                with self._lock:
-                    forget_oldest(self._made, wanted, _KEPT)
-        if found is None:
-            raise AssertionError("a cuboid that was made isn't there")
-        return found
+                if found is not None:
+                    return found
+                scans, rolled_up = self._plan(wanted)
+                claim = object()
+                if scans:
+                    self._claims[claim] = scans
+                done = self._scans_done
+            if scans:
+                self._scan(scans, wanted, claim)
+            elif not rolled_up:
+                with aside(), self._changed:
+                    self._changed.wait_for(lambda done=done: self._scans_done != done)  # type: ignore[misc]
 
     def _ready(self, wanted: Mapping[Levels, set[int]]) -> dict[Levels, Cuboid] | None:
         """Cuboids that are all there; None when something is missing."""
-        with self._lock:
-            if any(measures - self._known(levels) for levels, measures in wanted.items()):
-                return None
-            for levels in wanted:
-                self._made[levels] = self._made.pop(levels)
-            return {levels: self._made[levels] for levels in wanted}
+        if any(measures - self._known(levels) for levels, measures in wanted.items()):
+            return None
+        for levels in wanted:
+            self._made[levels] = self._made.pop(levels)
+        return {levels: self._made[levels] for levels in wanted}
 
-    def _make(self, wanted: Mapping[Levels, set[int]]) -> None:
-        """Scan the facts for what is missing, or add it up from what is there."""
-        with self._lock:
-            missing = {
-                levels: lacking
-                for levels, measures in wanted.items()
-                if (lacking := measures - self._known(levels))
-            }
-            scans: dict[Levels, set[int]] = {}
-            rollups: list[tuple[Levels, set[int]]] = []
-            for levels in sorted(missing, key=lambda levels: (-sum(levels), levels)):
-                lacking = missing[levels]
-                if self._source(levels, lacking, scans) is not None:
-                    rollups.append((levels, lacking))
-                else:
-                    scans[levels] = lacking
-        order = list(scans)
-        scanned = self._scanner.scan(order, sorted(set().union(*scans.values()))) if order else []
-        with self._lock:
-            for levels, (members, columns) in zip(order, scanned, strict=True):
-                self._keep(levels, members, columns)
-            for levels, lacking in rollups:
-                source = self._source(levels, lacking, {})
-                if source is None:
-                    raise AssertionError("a planned cuboid isn't there")
+    def _plan(self, wanted: Mapping[Levels, set[int]]) -> tuple[dict[Levels, set[int]], bool]:
+        """What is to be scanned; adds up what can be from what is there, and says whether anything could.
+
+        Neither means that others scan what is missing, or what it can be added up from.
+        """
+        scans: dict[Levels, set[int]] = {}
+        coming: dict[Levels, set[int]] = {}
+        for claimed in self._claims.values():
+            for levels, measures in claimed.items():
+                coming.setdefault(levels, set()).update(measures)
+        rolled_up = False
+        for levels in sorted(wanted, key=lambda levels: (-sum(levels), levels)):
+            lacking = wanted[levels] - self._known(levels) - coming.get(levels, set())
+            if not lacking:
+                continue
+            source = self._source(levels, lacking, coming)
+            if source is None:
+                scans[levels] = lacking
+                coming.setdefault(levels, set()).update(lacking)
+            elif lacking <= self._known(source):
                 self._roll_up(self._made[source], levels, lacking)
+                rolled_up = True
+        return scans, rolled_up
+
+    def _scan(self, scans: Mapping[Levels, set[int]], wanted: Collection[Levels], claim: object) -> None:
+        """Ask the engine for what this reader has claimed."""
+        order = list(scans)
+        made: list[Cuboid] = []
+        try:
+            with aside():
+                scanned = self._scanner.scan(order, sorted(set().union(*scans.values())))
+            made.extend(
+                self._in_order(levels, members, columns)
+                for levels, (members, columns) in zip(order, scanned, strict=True)
+            )
+        finally:
+            with self._changed:
+                for cuboid in made:
+                    self._made.setdefault(cuboid.levels, cuboid).columns.update(cuboid.columns)
+                forget_oldest(self._made, wanted, _KEPT)
+                del self._claims[claim]
+                self._scans_done += 1
+                self._changed.notify_all()
 
     def _known(self, levels: Levels) -> set[int]:
         cuboid = self._made.get(levels)
@@ -272,16 +297,16 @@ class Cuboids:
                 size *= float(np.count_nonzero(self.cube.hierarchies[hierarchy].depth == level))
         return min(size, float(self.n_facts))
 
-    def _keep(self, levels: Levels, members: Mapping[int, IntArray], columns: dict[int, Column]) -> None:
+    def _in_order(
+        self, levels: Levels, members: Mapping[int, IntArray], columns: Mapping[int, Column]
+    ) -> Cuboid:
         strides = self.strides(levels)
         n = next((len(numbers) for numbers in members.values()), 1)
         key = np.zeros(n, dtype=np.int64)
         for hierarchy, numbers in members.items():
             key += numbers * strides[hierarchy]
         order = np.argsort(key)
-        cuboid = self._made.setdefault(levels, Cuboid(levels, key[order]))
-        for measure, column in columns.items():
-            cuboid.columns[measure] = column.take(order)
+        return Cuboid(levels, key[order], {m: column.take(order) for m, column in columns.items()})
 
     def coarser_keys(self, finer: Levels, key: Ints, levels: Levels) -> tuple[Ints, NDArray[np.bool_]]:
         """Keys that groups by finer levels have at coarser ones, and whether they have one at all."""

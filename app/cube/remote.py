@@ -20,6 +20,7 @@ from app.cube.evaluate import Evaluator
 from app.cube.explanation import Explanation
 from app.cube.port import Group, Profiles, Shown
 from app.cube.source import Readings
+from app.cube.turns import aside
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
@@ -110,7 +111,9 @@ class RemoteServer:
         return self._answerer.members(set_text)
 
     def values(self, coords: IntArray) -> FloatArray:
-        return self._cells.values(self._tuples(coords))
+        tuples = self._tuples(coords)
+        with aside():
+            return self._cells.values(tuples)
 
     def fingerprint(self) -> str:
         """A hash of the structure, of what the engine says of its data, and of every member's total."""
@@ -199,7 +202,8 @@ class RemoteServer:
             for item in self._tuples(single)
         ]
         sets = [[self._names[group.column][m] for m in group.members.tolist()] for group in groups]
-        return Readings(self._cells.aggregate(tuples, sets), None)
+        with aside():
+            return Readings(self._cells.aggregate(tuples, sets), None)
 
     def decimals(self, measure: int) -> int | None:
         own = self._cube.measures[measure]

@@ -16,6 +16,7 @@ from app.cube.explanation import Explanation
 from app.cube.facts import Facts
 from app.cube.port import Group, Profiles, Shown
 from app.cube.source import Readings
+from app.cube.turns import aside
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.known import FactRows
@@ -119,7 +120,8 @@ class Server:
         return Readings(self.values(coords), None)
 
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> Readings:
-        return Readings(self._profiler.recompute(measure, coords, groups), None)
+        with aside():
+            return Readings(self._profiler.recompute(measure, coords, groups), None)
 
     def decimals(self, measure: int) -> int | None:
         if not self._cube.measures[measure].additive:
