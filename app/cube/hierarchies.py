@@ -73,7 +73,7 @@ def build_hierarchy(
     hierarchy, member of each row (int32[n_rows]), mistakes (then the hierarchy is None)
     """
     root, mistakes = (
-        (_rows_as_paths(definition, rows, n_rows, language), [])
+        _rows_as_paths(definition, rows, n_rows, language, file)
         if definition.levels[0].parent is None
         else _rows_as_tree(definition, rows, n_rows, used, language, file)
     )
@@ -91,17 +91,27 @@ def build_hierarchy(
 
 
 def _rows_as_paths(
-    definition: HierarchyDefinition, rows: Mapping[str, Sequence[Any]], n_rows: int, language: str
-) -> _Node:
+    definition: HierarchyDefinition,
+    rows: Mapping[str, Sequence[Any]],
+    n_rows: int,
+    language: str,
+    file: str,
+) -> tuple[_Node, list[Mistake]]:
     """The tree of rows that hold the key of each level."""
     root = _Node(-1, "", None)
     keys = [_texts(rows[level.key]) for level in definition.levels]
+    mistakes = [
+        Mistake(file, 0, 0, f"Level {level.name} has no member with the key “{key}”.")
+        for level, column in zip(definition.levels, keys, strict=True)
+        for key in sorted(set(level.merged).difference(key for key in column if key is not None))
+    ]
     for row in range(n_rows):
         node = root
         for depth, level in enumerate(definition.levels):
             key = keys[depth][row]
             if key is None:
                 continue
+            key = level.merged.get(key, key)
             child = node.children.get((depth, key))
             if child is None:
                 child = node.children[depth, key] = _Node(depth, key, node)
@@ -109,7 +119,7 @@ def _rows_as_paths(
             node = child
         node.rows.append(row)
     _keep_facts_off_parents([root, *_walk(root)])
-    return root
+    return root, mistakes
 
 
 def _rows_as_tree(

@@ -84,6 +84,7 @@ class LevelDefinition:
     ``unique``: a key stands for one member in the whole level; else only beneath one parent.
     ``parent``: column with the key of the member above, so that the level holds a whole tree (a parent-child
     hierarchy); tops have none, or ``null_parent``, or themselves.
+    ``merged``: members taken as one, each key with the key of the whole; questions alone ask for that.
     """
 
     name: str
@@ -95,6 +96,7 @@ class LevelDefinition:
     unique: bool = True
     parent: str | None = None
     null_parent: str | None = None
+    merged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

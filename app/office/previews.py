@@ -109,6 +109,20 @@ class Previews:
         with self._lock:
             return self._draft(files)[1]
 
+    def publication(self, files: Files) -> Publication:
+        """The files as a publication.
+
+        Raises
+        ------
+        UserError
+            With what is wrong in their text.
+        """
+        with self._lock:
+            publication, mistakes = self._draft(files)
+        if publication is None or mistakes:
+            raise UserError(mistakes)
+        return publication
+
     def check(self, files: Files, path: str = "") -> tuple[Mistake, ...]:
         """What is wrong in the files, or in the sheet at ``path``, also when it is tried on the data."""
         with self._lock:

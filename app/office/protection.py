@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,9 @@ from app.pipeline.what_if import (
     Computed,
     Figures,
     WhatIf,
+    assess_again,
     what_if,
+    with_merged,
     with_sheets,
     with_threshold,
     without_level,
@@ -42,6 +45,7 @@ __all__ = [
     "CellLine",
     "CellLines",
     "Change",
+    "Effect",
     "Figures",
     "Protection",
     "WhatIf",
@@ -73,6 +77,18 @@ class CellLines:
     lines: tuple[CellLine, ...]
     found: int
     counts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Cells of the last run, shown or implied, that rules make sensitive: now, and by other rules.
+
+    ``rules`` holds each reason with its cells now and then.
+    """
+
+    rules: tuple[tuple[str, int, int], ...]
+    now: int
+    then: int
 
 
 class Protection:
@@ -149,6 +165,27 @@ class Protection:
                 asked = with_sheets(asked, [sheet_of_file(path, asked) for path in sheets])
             return what_if(asked, given, Computed(*found), past, self._open_cube)
 
+    def effect(self, asked: Publication) -> Effect:
+        """What the rules of a publication do to the cells of the last run, before any search.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run, or the publication's cubes are others than were run.
+        """
+        found: Any = self._results("crawl", "assess")
+        crawl: Crawl = found[0]
+        now: PrimaryResult = found[1]
+        past = read_past(self._store, known_releases(self._store))
+        then = assess_again(asked, crawl, past, self._open_cube)
+        before, after = _hits(now), _hits(then)
+        rules = tuple((reason, before[reason], after[reason]) for reason in dict.fromkeys((*before, *after)))
+        return Effect(
+            rules,
+            sum(int(item.sensitive.sum()) for item in now.cubes),
+            sum(int(item.sensitive.sum()) for item in then.cubes),
+        )
+
     def decide(
         self, actor: Actor, cell: str, decision: str, reason: str, percent: float = 10.0, origin: str = ""
     ) -> Version:
@@ -220,9 +257,11 @@ class Protection:
         return found
 
 
-def changed(threshold: int | None, measure: str, sheets: Sequence[str], level: str) -> Change:
+def changed(
+    threshold: int | None, measure: str, sheets: Sequence[str], level: str, merged: str = ""
+) -> Change:
     """A change by its parts: another threshold (of a measure), sheets to leave out, a level to leave out
-    (``Cube.Level``, or the level alone where there is one cube)."""
+    (``Cube.Level``, or the level alone where there is one cube), members to merge (``Cube.Level=1+2``)."""
 
     def change(publication: Publication) -> Publication:
         if threshold is not None:
@@ -230,13 +269,31 @@ def changed(threshold: int | None, measure: str, sheets: Sequence[str], level: s
         if sheets:
             publication = without_sheets(publication, sheets)
         if level:
-            cube, _dot, name = level.rpartition(".")
-            if not cube and len(publication.cubes) == 1:
-                cube = publication.cubes[0].name
-            publication = without_level(publication, cube, name)
+            publication = without_level(publication, *_level(publication, level))
+        if merged:
+            named, _equals, keys = merged.partition("=")
+            members = [key.strip() for key in keys.split("+") if key.strip()]
+            publication = with_merged(publication, *_level(publication, named.strip()), members)
         return publication
 
     return change
+
+
+def _hits(found: PrimaryResult) -> Counter[str]:
+    """Sensitive cells by reason."""
+    hits: Counter[str] = Counter()
+    for verdicts in found.cubes:
+        for reason, hit in verdicts.reasons.items():
+            hits[reason] += int((hit & verdicts.sensitive).sum())
+    return hits
+
+
+def _level(publication: Publication, named: str) -> tuple[str, str]:
+    """Cube and level of ``Cube.Level``; of the level alone where there is one cube."""
+    cube, _dot, name = named.rpartition(".")
+    if not cube and len(publication.cubes) == 1:
+        cube = publication.cubes[0].name
+    return cube, name
 
 
 def _toml(text: str) -> str:

@@ -1,25 +1,28 @@
-"""What if: another rule, another sheet, a level less; what it would hide and cost, before it is published.
+"""What if: another rule, another sheet, a level less, members merged; what it would hide and cost.
 
+It is told before anything is published.
 The search begins from the pattern that there is, and nothing is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.cube.port import CubeServer
-from app.domain.crawled import Crawl
+from app.domain.crawled import Crawl, CubeCells
 from app.domain.errors import UserError
 from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback
 from app.domain.publication import (
     Confidentiality,
     CubeDefinition,
+    DimensionDefinition,
     Folder,
+    HierarchyDefinition,
     MeasureProtection,
     Publication,
     RuleDefinition,
@@ -35,6 +38,7 @@ OpenCube = Callable[[CubeDefinition], CubeServer]
 
 #: About seconds of one core that the search for a pattern may take.
 EFFORT = 4.0
+MERGED_AT_LEAST = 2
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,40 @@ def what_if(
         tuple(sorted(key for key, hidden in after.items() if hidden and before.get(key) is False)),
         tuple(sorted(key for key, hidden in after.items() if not hidden and before.get(key))),
     )
+
+
+def assess_again(publication: Publication, crawl: Crawl, past: Past, open_cube: OpenCube) -> PrimaryResult:
+    """The rules of a publication on cells that were crawled before.
+
+    Raises
+    ------
+    UserError
+        If a cube isn't the one that was crawled any more.
+    """
+    definitions = {cube.name: cube for cube in publication.cubes}
+    with ExitStack() as stack:
+        servers: dict[str, CubeServer] = {}
+        for cells in crawl.cubes:
+            definition = definitions.get(cells.cube.name)
+            if definition is not None:
+                servers[cells.cube.name] = open_cube(definition)
+                stack.callback(servers[cells.cube.name].close)
+            if definition is None or not _is_same(servers[cells.cube.name], cells):
+                raise UserError(
+                    f"Cube {cells.cube.name} isn't the one of the last run: ask what if, or recompute."
+                )
+        return assess_cells(publication, crawl, servers, None, past)
+
+
+def _is_same(server: CubeServer, cells: CubeCells) -> bool:
+    """Whether an open cube has the data and members of a table."""
+    cube = server.discover()
+    if server.fingerprint() != cells.fingerprint:
+        return False
+    mine = [(tree.unique_name, tree.unique_names) for tree in cube.hierarchies]
+    return mine == [(tree.unique_name, tree.unique_names) for tree in cells.cube.hierarchies] and [
+        measure.name for measure in cube.measures
+    ] == [measure.name for measure in cells.cube.measures]
 
 
 def hidden_keys(computed: Computed) -> frozenset[str]:
@@ -209,22 +247,61 @@ def without_level(publication: Publication, cube: str, level: str) -> Publicatio
     UserError
         If no hierarchy has that level beside another.
     """
-    hit = False
-    cubes = []
-    for definition in publication.cubes:
-        dimensions = []
-        for dimension in definition.dimensions:
-            hierarchies = []
-            for hierarchy in dimension.hierarchies:
-                levels = tuple(item for item in hierarchy.levels if item.name != level)
-                mine = definition.name == cube and levels and len(levels) < len(hierarchy.levels)
-                hit = hit or bool(mine)
-                hierarchies.append(replace(hierarchy, levels=levels) if mine else hierarchy)
-            dimensions.append(replace(dimension, hierarchies=tuple(hierarchies)))
-        cubes.append(replace(definition, dimensions=tuple(dimensions)))
-    if not hit:
+
+    def dropped(hierarchy: HierarchyDefinition) -> HierarchyDefinition:
+        levels = tuple(item for item in hierarchy.levels if item.name != level)
+        return replace(hierarchy, levels=levels) if levels else hierarchy
+
+    changed = _with_hierarchies(publication, cube, dropped)
+    if changed == publication:
         raise UserError(f"Cube {cube} has no level {level} beside another.")
-    return replace(publication, cubes=tuple(cubes))
+    return changed
+
+
+def with_merged(publication: Publication, cube: str, level: str, keys: Sequence[str]) -> Publication:
+    """A cube in which some members of a level are one, whose key is theirs joined by ``+``.
+
+    That there are such members, under one parent, is known when the cube is opened. Sheets that name one of
+    them are refused when they are crawled.
+
+    Raises
+    ------
+    UserError
+        If there are fewer than two keys, or the cube has no such level made of a column.
+    """
+    chosen = tuple(dict.fromkeys(keys))
+    if len(chosen) < MERGED_AT_LEAST:
+        raise UserError("Name two members at least that are to be one.")
+    whole = dict.fromkeys(chosen, "+".join(chosen))
+
+    def merged(hierarchy: HierarchyDefinition) -> HierarchyDefinition:
+        levels = tuple(
+            replace(item, merged=whole) if item.name == level and item.parent is None else item
+            for item in hierarchy.levels
+        )
+        return replace(hierarchy, levels=levels)
+
+    changed = _with_hierarchies(publication, cube, merged)
+    if changed == publication:
+        raise UserError(f"Cube {cube} has no level {level} whose members can be merged.")
+    return changed
+
+
+def _with_hierarchies(
+    publication: Publication, cube: str, change: Callable[[HierarchyDefinition], HierarchyDefinition]
+) -> Publication:
+    """The publication with the hierarchies of a cube changed."""
+
+    def dimension(item: DimensionDefinition) -> DimensionDefinition:
+        return replace(item, hierarchies=tuple(change(hierarchy) for hierarchy in item.hierarchies))
+
+    cubes = tuple(
+        replace(item, dimensions=tuple(dimension(inner) for inner in item.dimensions))
+        if item.name == cube
+        else item
+        for item in publication.cubes
+    )
+    return replace(publication, cubes=cubes)
 
 
 def _pruned(folder: Folder, dropped: set[str]) -> Folder:

@@ -14,6 +14,7 @@ from app.web.studio import (
     protection,
     publication,
     releases,
+    rules,
     signin,
 )
 
@@ -28,6 +29,7 @@ PARTS = (
     people.routes,
     jobs.routes,
     releases.routes,
+    rules.routes,
     protection.routes,
     journal.routes,
 )

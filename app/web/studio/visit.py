@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.domain.errors import CelosiaError, UserError
+from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.numbers import locale_of
 from app.domain.people import Actor, Permission
 from app.office.office import Office
@@ -170,6 +170,17 @@ class Visit:
         """A sentence in the reader's language; ``text`` is marked for translation where it is written."""
         found = translations(self.language).gettext(text)
         return found.format(**fields) if fields else found
+
+    def mistakes(self, found: Iterable[Mistake]) -> tuple[Mistake, ...]:
+        """Mistakes in the reader's language."""
+        return tuple(
+            replace(
+                mistake,
+                cause=self.say(mistake.cause),
+                remedy=self.say(mistake.remedy) if mistake.remedy else "",
+            )
+            for mistake in found
+        )
 
     def moment(self, moment: datetime | None) -> str:
         """A time as the reader writes it, in UTC; empty for none."""
