@@ -1,4 +1,4 @@
-"""The rules as a form: written to the file that they stand in, checked by its reader, tried on the last run."""
+"""The rules as a form: written to the file that they stand in, checked by its reader, tried on cells."""
 
 from __future__ import annotations
 
