@@ -16,6 +16,20 @@ from app.domain.errors import Mistake, UserError
 from app.domain.version import Files
 from app.pipeline.define_rules import DECISIONS, PARAMETERS, RESERVED, WEIGHTS
 
+__all__ = [
+    "BY_MEASURE",
+    "FILE",
+    "PARAMETERS",
+    "WEIGHTS",
+    "DecisionForm",
+    "MeasureForm",
+    "RuleForm",
+    "RulesForm",
+    "measures_of",
+    "read_rules",
+    "write_rules",
+]
+
 FILE = "publication.toml"
 #: Before the name of a measure that another one is weighed by.
 BY_MEASURE = "measure:"

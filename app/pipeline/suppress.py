@@ -18,6 +18,7 @@ from app.pipeline.build import Problem, Problems, least_values
 from app.pipeline.insiders import Levels, find_insiders, learn
 from solver import InfeasibleError, Instance, Progress, Solution, SolverError, Status, solve
 from solver.errors import Obstacle
+from solver.explain import obstacles
 from solver.solution import ProgressCallback as SolverProgress
 
 #: What a problem may always spend, however much those before it took.
@@ -107,9 +108,11 @@ def _solve(
         try:
             return solve(instance, progress=tell, work_limit=work_limit, start=start), instance
         except InfeasibleError as error:
-            reachable = reachable_levels(instance, error.obstacles, decided)
+            # A search names some cells; asking for all at once saves one search after another.
+            everything = obstacles(instance, instance.protected, instance.n) or error.obstacles
+            reachable = reachable_levels(instance, everything, decided)
             if reachable is None:
-                raise _explain(error, decided) from error
+                raise _explain(everything, decided) from error
             instance = reachable
         except SolverError as error:
             raise InternalError("the solver failed") from error
@@ -203,7 +206,7 @@ def levels_kept(
 
 
 def reachable_levels(
-    instance: Instance, obstacles: Sequence[Obstacle], decided: frozenset[str]
+    instance: Instance, found: Sequence[Obstacle], decided: frozenset[str]
 ) -> Instance | None:
     """The instance with levels no higher than hiding everything gives, None if that isn't what is wrong.
 
@@ -214,7 +217,7 @@ def reachable_levels(
     lpl, upl, spl = (np.array(levels) for levels in (instance.lpl, instance.upl, instance.spl))
     insiders = {insider.name: insider for insider in instance.insiders}
     cut = False
-    for obstacle in obstacles:
+    for obstacle in found:
         if decided.intersection(obstacle.shown):
             return None
         cell = instance.index(obstacle.cell)
@@ -291,16 +294,16 @@ def derived_hidden(cells: CubeCells, hidden: Bools) -> Bools:
     return result
 
 
-def _explain(error: InfeasibleError, decided: frozenset[str]) -> UserError:
+def _explain(found: Sequence[Obstacle], decided: frozenset[str]) -> UserError:
     """Which cells can't be protected and what stands in the way; names only, no values."""
     lines = []
-    for obstacle in error.obstacles[:20]:
+    for obstacle in sorted(found, key=lambda obstacle: not decided.intersection(obstacle.shown))[:20]:
         line = f"Cell {obstacle.cell} can't be protected against {obstacle.attacker}"
         if decided.intersection(obstacle.shown):
             shown = [name for name in obstacle.shown if name in decided]
             line += f" while these must be shown: {', '.join(shown[:5])}"
         lines.append(f"{line}.")
-    more = f" and {len(error.obstacles) - 20} more" if len(error.obstacles) > 20 else ""
+    more = f" and {len(found) - 20} more" if len(found) > 20 else ""
     return UserError(
         " ".join(lines) + more + " Take decisions to show back, or leave cells out of the sheets."
     )

@@ -15,6 +15,8 @@ from app.office.protection import DECISIONS, Effect
 from app.office.rules_form import (
     BY_MEASURE,
     FILE,
+    PARAMETERS,
+    WEIGHTS,
     DecisionForm,
     MeasureForm,
     RuleForm,
@@ -23,7 +25,6 @@ from app.office.rules_form import (
     read_rules,
     write_rules,
 )
-from app.pipeline.define_rules import PARAMETERS, WEIGHTS
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of
 from app.web.studio.protection import DECISION_WORDS
 from app.web.studio.publication import publication_link
