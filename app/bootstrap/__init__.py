@@ -12,8 +12,10 @@ from app.bootstrap.engines import open_cube
 from app.cube.explanation import Explanation
 from app.db.store import Store, open_store
 from app.domain.errors import Mistake, OperatorError, UserError
+from app.domain.people import command_line
 from app.domain.progress import ProgressCallback
 from app.domain.publication import Publication
+from app.domain.release_life import Trail
 from app.mdx import parse, substitute
 from app.office.keys import signer_of
 from app.pipeline.check import check_publication as check
@@ -78,13 +80,17 @@ def _make_state_folder(state: Path) -> None:
 
 
 def run_publication(
-    folder: Path, step: str | None = None, progress: ProgressCallback | None = None
+    folder: Path,
+    step: str | None = None,
+    progress: ProgressCallback | None = None,
+    user: str = "operator",
 ) -> Outcome:
-    """Run a publication, or one step of it, as far as it isn't done yet."""
+    """Run a publication, or one step of it, as far as it isn't done yet; ``user`` is who made the release."""
     publication = load_publication(folder)
     with publication_store(folder) as store:
         steps = STEP_NAMES if step is None else (step,)
-        wish = Wish(signer=signer_of(folder / STATE))
+        trail = Trail(command_line(user).name, "command line")
+        wish = Wish(user, signer=signer_of(folder / STATE), trail=trail)
         return run(publication, store, open_cube, steps, progress, wish)
 
 

@@ -17,6 +17,7 @@ from app import bootstrap
 from app.cli import answers, jobs, office, operations, protection, releases, serving, tell
 from app.cli.failure import failures_in_words
 from app.cli.progress import ProgressDisplay
+from app.cli.who import user
 from app.domain.errors import UserError
 from app.redteam import Report
 from app.redteam import attack as red_team
@@ -285,7 +286,7 @@ def attack(
 def _run(folder: Path, step: str | None = None) -> None:
     with failures_in_words():
         with ProgressDisplay() as progress:
-            bootstrap.run_publication(folder, step, progress)
+            bootstrap.run_publication(folder, step, progress, user())
         tell.status(bootstrap.read_status(folder))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ import typer
 
 from app.bootstrap import office
 from app.cli.failure import failures_in_words
+from app.cli.who import user
 from app.domain.people import Role
 
 _OFFICE = "The office"
@@ -45,15 +45,8 @@ def add_account(
     if not single_sign_on:
         password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     with failures_in_words():
-        office.add_account(folder, _user(), name, Role(role.value), password)
+        office.add_account(folder, user(), name, Role(role.value), password)
     typer.echo(f"Account {name} is {role.value}. It signs in at /studio of: celosia serve --studio {folder}")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"
 
 
 def verify_log(

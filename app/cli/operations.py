@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ from rich.table import Table
 
 from app.bootstrap import operations
 from app.cli.failure import failures_in_words
+from app.cli.who import user
 from app.db.store import Store
 from app.office.doctor import State
 from app.watch.logs import LOG_VARIABLE, install_logs
@@ -81,7 +81,7 @@ def restore(
     Nobody is signed in afterwards. A backup of an older version is brought up to date.
     """
     with failures_in_words():
-        found = operations.restore(folder, path, _user())
+        found = operations.restore(folder, path, user())
     made = found.created.strftime("%Y-%m-%d %H:%M UTC")
     typer.echo(f"Restored {sum(found.rows.values()):,} rows, as of {made}.")
 
@@ -106,13 +106,6 @@ def doctor(folder: Folder = None, as_json: Annotated[bool, typer.Option("--json"
         Console(soft_wrap=True).print(table, highlight=False)
     if any(finding.state is State.FAILED for finding in findings):
         raise typer.Exit(1)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"
 
 
 def register(app: typer.Typer) -> None:

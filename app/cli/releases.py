@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,9 @@ from rich.table import Table
 
 from app import bootstrap
 from app.cli.failure import failures_in_words
-from app.domain.release_life import ReleaseRecord, embargo_moment
+from app.cli.who import ORIGIN, user
+from app.domain.people import command_line
+from app.domain.release_life import ReleaseRecord, Trail, embargo_moment
 
 app = typer.Typer(no_args_is_help=True, help="List releases, and approve, schedule, show or withdraw them.")
 
@@ -21,13 +23,6 @@ Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publica
 Release = Annotated[str, typer.Argument(metavar="RELEASE", help="Id of the release, as list shows it.")]
 Actor = Annotated[str, typer.Option("--by", help="Who decides; your account's name when left out.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept with the release.")]
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "operator"
 
 
 @app.command("list")
@@ -109,9 +104,12 @@ def forget(folder: Folder, release: Release, reason: Reason, by: Actor = "") -> 
 
 
 def _move(folder: Path, release: str, action: str, by: str, *more: object) -> None:
+    me = user()
+    trail = Trail(command_line(me).name, ORIGIN)
     with failures_in_words(), bootstrap.publication_store(folder) as store:
         version = store.book.get(release).version
-        record: ReleaseRecord = getattr(store.book, action)(release, version, by or _me(), *more)
+        move: Callable[..., ReleaseRecord] = getattr(store.book, action)
+        record = move(release, version, by or me, *more, trail=trail)
     embargo = f" until {record.embargo:%Y-%m-%d %H:%M %Z}" if record.embargo else ""
     typer.echo(f"Release {record.id} is {record.state}{embargo}.")
 

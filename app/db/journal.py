@@ -1,9 +1,13 @@
-"""The journal's rows. They only grow, one after another."""
+"""The journal's rows: an append-only chain of hashes, written along with what they tell of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,6 +15,7 @@ from app.db import tables as t
 from app.db.database import Database
 
 _PAGE = 1000
+_TOO_LONG = 200
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,82 @@ class JournalRow:
     digest: str
 
 
+@dataclass(frozen=True)
+class Note:
+    """What is to be recorded: ``actor`` did ``action`` to ``subject``, from where. Never a cell value."""
+
+    actor: str
+    action: str
+    subject: str
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
+
+
+def write_note(connection: sa.Connection, note: Note, moment: datetime) -> JournalRow:
+    """Add a row within a transaction: it stands in the journal if what it tells of was done, and only then.
+
+    Writers wait for each other until their transactions end.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("lock table journal in share row exclusive mode"))
+    last = connection.execute(
+        sa.select(t.journal.c.number, t.journal.c.digest).order_by(t.journal.c.number.desc()).limit(1)
+    ).one_or_none()
+    row = JournalRow(
+        1 if last is None else last.number + 1,
+        moment.astimezone(UTC).isoformat(timespec="microseconds"),
+        _plain(note.actor)[:_TOO_LONG],
+        note.action,
+        _plain(note.subject),
+        _json(note.before),
+        _json(note.after),
+        _plain(note.origin)[:_TOO_LONG],
+        "" if last is None else last.digest,
+        "",
+    )
+    row = replace(row, digest=digest_of_row(row))
+    connection.execute(sa.insert(t.journal).values(**vars(row)))
+    return row
+
+
+def digest_of_row(row: JournalRow) -> str:
+    """SHA-256 over the row's content and the digest before it, each part behind its length."""
+    parts = (
+        str(row.number),
+        row.moment,
+        row.actor,
+        row.action,
+        row.subject,
+        row.before,
+        row.after,
+        row.origin,
+        row.previous,
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        body = part.encode("utf-8", "surrogatepass")
+        digest.update(f"{len(body)}:".encode() + body)
+    return digest.hexdigest()
+
+
+def _plain(text: str) -> str:
+    """Without control characters, which neither a terminal nor PostgreSQL takes."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _json(facts: Mapping[str, Any]) -> str:
+    return json.dumps(dict(facts), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
 class JournalStore:
     """Rows of the journal over a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def append(self, make: Callable[[int, str], JournalRow]) -> JournalRow:
-        """Add the row that ``make`` gives for its number and the digest before; writers wait for each other.
+    def append(self, note: Note, moment: datetime) -> JournalRow:
+        """Add a row in a transaction of its own.
 
         Raises
         ------
@@ -44,14 +117,7 @@ class JournalStore:
             If it can't be written; nothing has been added then.
         """
         with self._database.writing() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("lock table journal in share row exclusive mode"))
-            last = connection.execute(
-                sa.select(t.journal.c.number, t.journal.c.digest).order_by(t.journal.c.number.desc()).limit(1)
-            ).one_or_none()
-            row = make(1, "") if last is None else make(last.number + 1, last.digest)
-            connection.execute(sa.insert(t.journal).values(**vars(row)))
-        return row
+            return write_note(connection, note, moment)
 
     def rows(self) -> Iterator[JournalRow]:
         """All rows, oldest first, a page at a time."""

@@ -1,7 +1,9 @@
 """The book of releases: where each stands, and every move from one state to the next.
 
 Each move is one transaction under one lock, and names the version of the release that it was decided on, so
-that of two people who decide at once the second is told. The database's clock decides about embargoes.
+that of two people who decide at once the second is told. What moves stands in the journal by the same
+transaction, whoever moved it: people in the studio, the command line, a run, or an embargo that passed. The
+database's clock decides about embargoes.
 """
 
 from __future__ import annotations
@@ -18,8 +20,17 @@ import sqlalchemy as sa
 from app.db import tables as t
 from app.db.clock import Clock, database_clock
 from app.db.database import Database
+from app.db.journal import Note, write_note
+from app.db.release_rows import live_id, record_of, records
 from app.domain.errors import OperatorError, UserError
-from app.domain.release_life import WAITING, ReleaseAction, ReleaseRecord, ReleaseState, check_embargo
+from app.domain.release_life import (
+    WAITING,
+    ReleaseAction,
+    ReleaseRecord,
+    ReleaseState,
+    Trail,
+    check_embargo,
+)
 
 log = logging.getLogger("celosia.releases")
 
@@ -27,9 +38,6 @@ log = logging.getLogger("celosia.releases")
 MOVE_LOCK = 0x43454C52454C
 #: Seconds until a scheduled release that couldn't be switched on is tried again.
 RETRY_SECONDS = 5.0
-
-#: What is told of a move within its transaction: the release as it was and as it is, and who moved it.
-Witness = Callable[[sa.Connection, ReleaseRecord, ReleaseRecord, str], None]
 
 CLOCK_ACTOR = "embargo"
 
@@ -58,6 +66,8 @@ class Making:
     snapshots : mapping of (cube, fingerprint) to bytes
         The facts that it was made from, encoded.
     certificate : str or None
+    trail : Trail, optional
+        What the journal says of its making; ``by`` when left out.
     """
 
     by: str = "operator"
@@ -68,6 +78,16 @@ class Making:
     knowledge: bytes = b""
     snapshots: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
     certificate: str | None = None
+    trail: Trail | None = None
+
+
+@dataclass(frozen=True)
+class _Deed:
+    """A move as it is recorded: its name in the journal, who decided it, and who made it from where."""
+
+    action: str
+    actor: str
+    trail: Trail
 
 
 class ReleaseBook:
@@ -83,7 +103,6 @@ class ReleaseBook:
     def __init__(self, database: Database, clock: Clock = database_clock) -> None:
         self._database = database
         self.clock = clock
-        self.witness: Witness | None = None
         self._retry = float("-inf")
 
     # ------------------------------------------------------------------ reading
@@ -91,7 +110,7 @@ class ReleaseBook:
     def all(self) -> tuple[ReleaseRecord, ...]:
         """Every release, newest first."""
         with self._database.reading() as connection:
-            return _records(connection)
+            return records(connection)
 
     def get(self, release_id: str) -> ReleaseRecord:
         """A release by id.
@@ -102,7 +121,7 @@ class ReleaseBook:
             When there is none.
         """
         with self._database.reading() as connection:
-            return _record(connection, release_id)
+            return record_of(connection, release_id)
 
     def now(self) -> datetime:
         """The time by the clock that decides."""
@@ -116,18 +135,18 @@ class ReleaseBook:
     def present(self) -> tuple[ReleaseRecord, ...]:
         """Every release, newest first; one whose embargo has passed goes live before it is told."""
         with self._database.reading() as connection:
-            records = _records(connection)
-            waiting = [record.embargo for record in records if record.state is ReleaseState.SCHEDULED]
+            known = records(connection)
+            waiting = [record.embargo for record in known if record.state is ReleaseState.SCHEDULED]
             due = any(waiting) and min(filter(None, waiting)) <= self.clock(connection)
         if not due or monotonic() < self._retry:
-            return records
+            return known
         try:
             self.release_due()
         except OperatorError as error:
             # What is live stays so: an old release is better than none, and gives nothing new away.
             log.error("a scheduled release couldn't be switched on: %s", error)
             self._retry = monotonic() + RETRY_SECONDS
-            return records
+            return known
         return self.all()
 
     def certificate(self, release_id: str) -> str | None:
@@ -158,7 +177,9 @@ class ReleaseBook:
 
     # ------------------------------------------------------------------ moves
 
-    def approve(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+    def approve(
+        self, release_id: str, version: int, actor: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Say that an audited release may be shown.
 
         Raises
@@ -171,43 +192,57 @@ class ReleaseBook:
             version,
             ReleaseAction.APPROVE,
             actor,
+            trail,
             lambda record, now: {"approved_by": actor, "approved": now},
         )
 
-    def revoke(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+    def revoke(
+        self, release_id: str, version: int, actor: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Take an approval back."""
         return self._move(
             release_id,
             version,
             ReleaseAction.REVOKE,
             actor,
+            trail,
             lambda record, now: {"approved_by": None, "approved": None, "embargo": None},
         )
 
-    def schedule(self, release_id: str, version: int, actor: str, embargo: datetime) -> ReleaseRecord:
+    def schedule(
+        self, release_id: str, version: int, actor: str, embargo: datetime, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Let an approved release go live by itself at a moment."""
 
         def values(record: ReleaseRecord, now: datetime) -> Mapping[str, Any]:
             check_embargo(embargo, now)
             return {"embargo": embargo}
 
-        return self._move(release_id, version, ReleaseAction.SCHEDULE, actor, values)
+        return self._move(release_id, version, ReleaseAction.SCHEDULE, actor, trail, values)
 
-    def unschedule(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+    def unschedule(
+        self, release_id: str, version: int, actor: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Let a scheduled release wait for a new decision."""
         return self._move(
-            release_id, version, ReleaseAction.UNSCHEDULE, actor, lambda record, now: {"embargo": None}
+            release_id, version, ReleaseAction.UNSCHEDULE, actor, trail, lambda record, now: {"embargo": None}
         )
 
-    def publish(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+    def publish(
+        self, release_id: str, version: int, actor: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Show an approved release now, in place of the live one."""
-        return self._move(release_id, version, ReleaseAction.PUBLISH, actor)
+        return self._move(release_id, version, ReleaseAction.PUBLISH, actor, trail)
 
-    def roll_back(self, release_id: str, version: int, actor: str) -> ReleaseRecord:
+    def roll_back(
+        self, release_id: str, version: int, actor: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Show an earlier release again: nothing in it is new to anybody."""
-        return self._move(release_id, version, ReleaseAction.ROLL_BACK, actor)
+        return self._move(release_id, version, ReleaseAction.ROLL_BACK, actor, trail)
 
-    def withdraw(self, release_id: str, version: int, actor: str, reason: str) -> ReleaseRecord:
+    def withdraw(
+        self, release_id: str, version: int, actor: str, reason: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Take a release down for good, or never show it."""
         if not reason.strip():
             raise UserError("A withdrawal needs a reason: it is kept with the release.")
@@ -216,6 +251,7 @@ class ReleaseBook:
             version,
             ReleaseAction.WITHDRAW,
             actor,
+            trail,
             lambda record, now: {
                 "reason": reason.strip(),
                 "embargo": None,
@@ -223,7 +259,9 @@ class ReleaseBook:
             },
         )
 
-    def forget(self, release_id: str, version: int, actor: str, reason: str) -> ReleaseRecord:
+    def forget(
+        self, release_id: str, version: int, actor: str, reason: str, *, trail: Trail | None = None
+    ) -> ReleaseRecord:
         """Decide that what a release showed needn't count as known, because nobody can have seen it."""
         if not reason.strip():
             raise UserError("To forget what a release showed needs a reason: it is kept with the release.")
@@ -232,9 +270,9 @@ class ReleaseBook:
             record = self._current(connection, release_id, version)
             if record.state is ReleaseState.LIVE:
                 raise UserError(f"Release {release_id} is live: everybody can see it.")
-            return self._write(
-                connection, record, record.state, actor, {"forgotten": True, "reason": reason.strip()}
-            )
+            deed = _Deed("forget", actor, trail or Trail(actor))
+            values = {"forgotten": True, "reason": reason.strip()}
+            return self._write(connection, record, record.state, deed, values)
 
     def release_due(self) -> str | None:
         """Make scheduled releases live whose embargo has passed; the id of the one that is live then."""
@@ -243,19 +281,21 @@ class ReleaseBook:
             now = self.clock(connection)
             due = [
                 record
-                for record in _records(connection)
+                for record in records(connection)
                 if record.state is ReleaseState.SCHEDULED and record.embargo and record.embargo <= now
             ]
+            deed = _Deed(str(ReleaseAction.PUBLISH), CLOCK_ACTOR, Trail(CLOCK_ACTOR, "the database's clock"))
             for record in sorted(due, key=lambda item: (item.embargo, item.created)):
-                current = _record(connection, record.id)
+                current = record_of(connection, record.id)
                 if current.state is ReleaseState.SCHEDULED:
-                    self._go_live(connection, current, CLOCK_ACTOR, now)
-            return _live_id(connection)
+                    self._go_live(connection, current, deed, now)
+            return live_id(connection)
 
     def put(self, connection: sa.Connection, release_id: str, making: Making) -> None:
         """Complete a row just written: as audited, and live when that is wanted and allowed."""
         _lock(connection)
         four_eyes = _four_eyes(connection)
+        trail = making.trail or Trail(making.by)
         connection.execute(
             sa.update(t.release).where(t.release.c.id == release_id).values(four_eyes=four_eyes)
         )
@@ -269,8 +309,11 @@ class ReleaseBook:
                 connection.execute(
                     sa.insert(t.fact_snapshot).values(cube=cube, fingerprint=fingerprint, body=body)
                 )
+        made = {"state": str(ReleaseState.AUDITED), "basis": list(making.basis)}
+        note = Note(trail.who, "release.make", release_id, {}, made, trail.origin)
+        write_note(connection, note, self.clock(connection))
         if making.live and not four_eyes:
-            record = _record(connection, release_id)
+            record = record_of(connection, release_id)
             if not _basis_holds(connection, record):
                 raise UserError(
                     "Another release was shown while this one was computed: together they might give "
@@ -281,10 +324,10 @@ class ReleaseBook:
                 connection,
                 record,
                 ReleaseState.APPROVED,
-                making.by,
+                _Deed(str(ReleaseAction.APPROVE), making.by, trail),
                 {"approved_by": making.by, "approved": now},
             )
-            self._go_live(connection, approved, making.by, now)
+            self._go_live(connection, approved, _Deed(str(ReleaseAction.PUBLISH), making.by, trail), now)
         _prune(connection, making.keep)
 
     # ------------------------------------------------------------------ how a move is made
@@ -295,6 +338,7 @@ class ReleaseBook:
         version: int,
         action: ReleaseAction,
         actor: str,
+        trail: Trail | None,
         values: Callable[[ReleaseRecord, datetime], Mapping[str, Any]] = lambda record, now: {},
     ) -> ReleaseRecord:
         with self._database.writing() as connection:
@@ -303,15 +347,16 @@ class ReleaseBook:
             record = replace(record, four_eyes=record.four_eyes or _four_eyes(connection))
             target = record.after(action, actor)
             now = self.clock(connection)
+            deed = _Deed(str(action), actor, trail or Trail(actor))
             if target is ReleaseState.LIVE:
                 _check_basis(connection, record)
-                return self._go_live(connection, record, actor, now)
+                return self._go_live(connection, record, deed, now)
             if action in (ReleaseAction.APPROVE, ReleaseAction.SCHEDULE):
                 _check_basis(connection, record)
-            return self._write(connection, record, target, actor, values(record, now))
+            return self._write(connection, record, target, deed, values(record, now))
 
     def _current(self, connection: sa.Connection, release_id: str, version: int) -> ReleaseRecord:
-        record = _record(connection, release_id)
+        record = record_of(connection, release_id)
         if record.version != version:
             raise UserError(
                 f"Release {release_id} was changed meanwhile: it is {record.state} now. "
@@ -320,23 +365,25 @@ class ReleaseBook:
         return record
 
     def _go_live(
-        self, connection: sa.Connection, record: ReleaseRecord, actor: str, now: datetime
+        self, connection: sa.Connection, record: ReleaseRecord, deed: _Deed, now: datetime
     ) -> ReleaseRecord:
+        outdated = replace(deed, action="outdate")
         if not _basis_holds(connection, record):
-            return self._write(connection, record, ReleaseState.DRAFT, actor, _UNDECIDED)
-        for other in _records(connection):
+            return self._write(connection, record, ReleaseState.DRAFT, outdated, _UNDECIDED)
+        for other in records(connection):
             if other.state is ReleaseState.LIVE:
-                self._write(connection, other, ReleaseState.SUPERSEDED, actor, {"ended": now})
+                superseded = replace(deed, action="supersede")
+                self._write(connection, other, ReleaseState.SUPERSEDED, superseded, {"ended": now})
         shown = self._write(
             connection,
             record,
             ReleaseState.LIVE,
-            actor,
+            deed,
             {"first_live": record.first_live or now, "embargo": None},
         )
-        for other in _records(connection):
+        for other in records(connection):
             if other.state in WAITING and not _basis_holds(connection, other):
-                self._write(connection, other, ReleaseState.DRAFT, actor, _UNDECIDED)
+                self._write(connection, other, ReleaseState.DRAFT, outdated, _UNDECIDED)
         return shown
 
     def _write(
@@ -344,7 +391,7 @@ class ReleaseBook:
         connection: sa.Connection,
         record: ReleaseRecord,
         state: ReleaseState,
-        actor: str,
+        deed: _Deed,
         values: Mapping[str, Any],
     ) -> ReleaseRecord:
         connection.execute(
@@ -352,42 +399,26 @@ class ReleaseBook:
             .where(t.release.c.id == record.id)
             .values(state=str(state), version=record.version + 1, **values)
         )
-        after = _record(connection, record.id)
-        if self.witness is not None:
-            self.witness(connection, record, after, actor)
-        return after
+        facts = {name: _fact(value) for name, value in values.items() if value is not None}
+        if deed.trail.who != deed.actor:
+            facts["by"] = deed.actor
+        note = Note(
+            deed.trail.who,
+            f"release.{deed.action}",
+            record.id,
+            {"state": str(record.state)},
+            {"state": str(state), **facts},
+            deed.trail.origin,
+        )
+        write_note(connection, note, self.clock(connection))
+        return record_of(connection, record.id)
+
+
+def _fact(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 _UNDECIDED: Mapping[str, Any] = {"approved_by": None, "approved": None, "embargo": None}
-
-_COLUMNS = tuple(
-    t.release.c[name]
-    for name in (
-        "id", "state", "version", "created", "made_by", "four_eyes", "made_from", "basis", "approved_by",
-        "approved", "embargo", "first_live", "ended", "reason", "forgotten", "pruned",
-    )
-)  # fmt: skip
-
-
-def _records(connection: sa.Connection) -> tuple[ReleaseRecord, ...]:
-    rows = connection.execute(sa.select(*_COLUMNS).order_by(t.release.c.created.desc(), t.release.c.id)).all()
-    return tuple(_from_row(row) for row in rows)
-
-
-def _record(connection: sa.Connection, release_id: str) -> ReleaseRecord:
-    row = connection.execute(sa.select(*_COLUMNS).where(t.release.c.id == release_id)).one_or_none()
-    if row is None:
-        raise UserError(f"There is no release {release_id}. See them with: celosia release list")
-    return _from_row(row)
-
-
-def _from_row(row: sa.Row[Any]) -> ReleaseRecord:
-    values = dict(row._mapping)
-    return ReleaseRecord(**{**values, "state": ReleaseState(row.state), "basis": tuple(row.basis)})
-
-
-def _live_id(connection: sa.Connection) -> str | None:
-    return connection.scalar(sa.select(t.release.c.id).where(t.release.c.state == str(ReleaseState.LIVE)))
 
 
 def _lock(connection: sa.Connection) -> None:
@@ -408,7 +439,7 @@ def _missing(connection: sa.Connection, record: ReleaseRecord) -> set[str]:
     """Releases with another pattern that readers know and the audit of this one didn't take in."""
     known = {
         other.id
-        for other in _records(connection)
+        for other in records(connection)
         if other.was_shown and other.id != record.id and not _same_pattern(other, record)
     }
     return known - set(record.basis)
@@ -435,7 +466,7 @@ def _prune(connection: sa.Connection, keep: int) -> None:
     """Drop cells and layouts of all but the last releases that are over; what they made known stays."""
     over = [
         record
-        for record in _records(connection)
+        for record in records(connection)
         if record.state in (ReleaseState.DRAFT, ReleaseState.SUPERSEDED, ReleaseState.WITHDRAWN)
         and not record.pruned
     ]

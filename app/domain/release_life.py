@@ -54,6 +54,14 @@ WAITING = (_S.AUDITED, _S.APPROVED, _S.SCHEDULED)
 
 
 @dataclass(frozen=True)
+class Trail:
+    """What the journal says of a move: who made it, by the name that it knows them by, and from where."""
+
+    who: str
+    origin: str = ""
+
+
+@dataclass(frozen=True)
 class ReleaseRecord:
     """What is known of a release besides its cells.
 

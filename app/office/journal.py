@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.db.journal import JournalRow, JournalStore
+from app.db.journal import JournalRow, JournalStore, Note, digest_of_row
 from app.domain.people import Actor
-
-_TOO_LONG = 200
 
 Facts = Mapping[str, Any] | None
 
@@ -72,27 +69,9 @@ class Journal:
         OperatorError
             If it can't be written. What isn't recorded must not be done.
         """
-        name = actor if isinstance(actor, str) else actor.name or "nobody"
-        if isinstance(actor, Actor) and actor.token:
-            name = f"{name} ({actor.token})"
-        moment = self._now().astimezone(UTC)
-
-        def make(number: int, previous: str) -> JournalRow:
-            row = JournalRow(
-                number,
-                moment.isoformat(timespec="microseconds"),
-                _plain(name)[:_TOO_LONG],
-                action,
-                _plain(subject),
-                _json(before),
-                _json(after),
-                _plain(origin)[:_TOO_LONG],
-                previous,
-                "",
-            )
-            return replace(row, digest=_digest(row))
-
-        return _entry(self._store.append(make))
+        name = actor if isinstance(actor, str) else known_as(actor)
+        note = Note(name, action, subject, before or {}, after or {}, origin)
+        return _entry(self._store.append(note, self._now()))
 
     def latest(
         self, limit: int = 50, before: int | None = None, actor: str = "", action: str = ""
@@ -116,12 +95,17 @@ class Journal:
         broken = 0
         for row in self._store.rows():
             count += 1
-            whole = row.number == count and row.previous == previous and row.digest == _digest(row)
+            whole = row.number == count and row.previous == previous and row.digest == digest_of_row(row)
             if not whole and not broken:
                 broken = count
             found = found or row.digest == head
             previous = row.digest
         return Verdict(count, previous, broken, found)
+
+
+def known_as(actor: Actor) -> str:
+    """The name that the journal knows somebody by: the account's, with the token's where one was used."""
+    return f"{actor.name or 'nobody'} ({actor.token})" if actor.token else actor.name or "nobody"
 
 
 def _entry(row: JournalRow) -> Entry:
@@ -136,32 +120,3 @@ def _entry(row: JournalRow) -> Entry:
         row.origin,
         row.digest,
     )
-
-
-def _plain(text: str) -> str:
-    """Without control characters, which neither a terminal nor PostgreSQL takes."""
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
-def _json(facts: Facts) -> str:
-    return json.dumps(dict(facts or {}), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-
-
-def _digest(row: JournalRow) -> str:
-    """SHA-256 over the row's content and the digest before it, each part behind its length."""
-    parts = (
-        str(row.number),
-        row.moment,
-        row.actor,
-        row.action,
-        row.subject,
-        row.before,
-        row.after,
-        row.origin,
-        row.previous,
-    )
-    digest = hashlib.sha256()
-    for part in parts:
-        body = part.encode("utf-8", "surrogatepass")
-        digest.update(f"{len(body)}:".encode() + body)
-    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Releases for those who decide about them: every move is checked, written into the journal, and made."""
+"""Releases for those who decide about them: every move is checked, made, and written into the journal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.db.store import Store
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus
 from app.domain.people import Actor
-from app.domain.release_life import ReleaseAction, ReleaseRecord, ReleaseState, check_embargo
-from app.office.journal import Journal
+from app.domain.release_life import ReleaseAction, ReleaseRecord, ReleaseState, Trail
+from app.office.journal import Journal, known_as
 
 #: Keys that a comparison names one by one.
 MOST_NAMED = 500
@@ -73,88 +73,53 @@ class Releases:
             If it can't be done now or not by this person, or somebody moved the release since ``version``;
             so of every move.
         """
-
-        def move() -> ReleaseRecord:
-            return self._book.approve(release_id, version, actor.name)
-
-        return self._done(actor, ReleaseAction.APPROVE, release_id, origin, {}, move)
+        return self._done(actor, ReleaseAction.APPROVE, release_id, version, origin)
 
     def revoke(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
         """Take an approval back."""
-
-        def move() -> ReleaseRecord:
-            return self._book.revoke(release_id, version, actor.name)
-
-        return self._done(actor, ReleaseAction.REVOKE, release_id, origin, {}, move)
+        return self._done(actor, ReleaseAction.REVOKE, release_id, version, origin)
 
     def schedule(
         self, actor: Actor, release_id: str, version: int, embargo: datetime, origin: str = ""
     ) -> ReleaseRecord:
         """Let an approved release go live by itself at a moment."""
-        check_embargo(embargo, self.now())
-
-        def move() -> ReleaseRecord:
-            return self._book.schedule(release_id, version, actor.name, embargo)
-
-        facts = {"embargo": embargo.isoformat()}
-        return self._done(actor, ReleaseAction.SCHEDULE, release_id, origin, facts, move)
+        return self._done(actor, ReleaseAction.SCHEDULE, release_id, version, origin, embargo)
 
     def unschedule(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
         """Let a scheduled release wait for a new decision."""
-
-        def move() -> ReleaseRecord:
-            return self._book.unschedule(release_id, version, actor.name)
-
-        return self._done(actor, ReleaseAction.UNSCHEDULE, release_id, origin, {}, move)
+        return self._done(actor, ReleaseAction.UNSCHEDULE, release_id, version, origin)
 
     def publish(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
         """Show an approved release now."""
-
-        def move() -> ReleaseRecord:
-            return self._book.publish(release_id, version, actor.name)
-
-        return self._done(actor, ReleaseAction.PUBLISH, release_id, origin, {}, move)
+        return self._done(actor, ReleaseAction.PUBLISH, release_id, version, origin)
 
     def roll_back(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
         """Show an earlier release again."""
-
-        def move() -> ReleaseRecord:
-            return self._book.roll_back(release_id, version, actor.name)
-
-        return self._done(actor, ReleaseAction.ROLL_BACK, release_id, origin, {}, move)
+        return self._done(actor, ReleaseAction.ROLL_BACK, release_id, version, origin)
 
     def withdraw(
         self, actor: Actor, release_id: str, version: int, reason: str, origin: str = ""
     ) -> ReleaseRecord:
         """Take a release down for good, or never show it."""
-        if not reason.strip():
-            raise UserError("A withdrawal needs a reason: it is kept with the release.")
-
-        def move() -> ReleaseRecord:
-            return self._book.withdraw(release_id, version, actor.name, reason)
-
-        facts = {"reason": reason.strip()}
-        return self._done(actor, ReleaseAction.WITHDRAW, release_id, origin, facts, move)
+        return self._done(actor, ReleaseAction.WITHDRAW, release_id, version, origin, reason)
 
     def _done(
         self,
         actor: Actor,
         action: ReleaseAction,
         release_id: str,
+        version: int,
         origin: str,
-        facts: dict[str, Any],
-        move: Callable[[], ReleaseRecord],
+        *more: object,
     ) -> ReleaseRecord:
-        """Journal first: what isn't recorded must not be done. A move that fails then is recorded too."""
-        record = self.get(release_id)
-        target = record.after(action, actor.name)
-        name = f"release.{action}"
-        before, after = {"state": str(record.state)}, {"state": str(target), **facts}
-        self._journal.record(actor, name, release_id, before, after, origin)
+        """A move, which the book records together with it; one that is refused is recorded here."""
+        move: Callable[..., ReleaseRecord] = getattr(self._book, action.replace("-", "_"))
+        before = {"state": str(self.get(release_id).state)}
         try:
-            return move()
+            return move(release_id, version, actor.name, *more, trail=Trail(known_as(actor), origin))
         except UserError as error:
-            self._journal.record(actor, f"{name}.refused", release_id, before, {"why": str(error)}, origin)
+            why = {"why": str(error)}
+            self._journal.record(actor, f"release.{action}.refused", release_id, before, why, origin)
             raise
 
     # ------------------------------------------------------------------ comparison

@@ -15,6 +15,7 @@ from app.db.store import Store
 from app.domain.errors import CelosiaError
 from app.domain.job import Job, JobState, Lease
 from app.domain.progress import StepProgress
+from app.domain.release_life import Trail
 from app.pipeline.define import load_publication
 from app.pipeline.run import STEP_NAMES, OpenCube, Outcome, Signer, Wish, released_id, run_steps
 
@@ -70,7 +71,8 @@ def perform(
             wanted = tuple(job.options.get("steps") or STEP_NAMES)
             tell = _Teller(table, lease)
             # What a job computes waits for approval.
-            wish = Wish(job.author, live=False, signer=signer)
+            trail = Trail(job.author, f"job {job.id}")
+            wish = Wish(job.author, live=False, signer=signer, trail=trail)
             outcome = run_steps(publication, mine, open_cube, wanted, tell, wish)
             tell.last()
             table.log(lease, _summary(outcome.ran, outcome.reused))

@@ -28,7 +28,7 @@ from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CubeDefinition, Publication
 from app.domain.release import Release
-from app.domain.release_life import ReleaseRecord, ReleaseState
+from app.domain.release_life import ReleaseRecord, ReleaseState, Trail
 from app.pipeline import audit as audit_step
 from app.pipeline import build as build_step
 from app.pipeline import suppress as suppress_step
@@ -91,11 +91,15 @@ class Signer(Protocol):
 
 @dataclass(frozen=True)
 class Wish:
-    """Who wants a release, whether it goes live at once or waits for approval, and who signs for it."""
+    """Who wants a release, whether it goes live at once or waits for approval, and who signs for it.
+
+    ``trail`` is what the journal says of its making; the actor's name when left out.
+    """
 
     actor: str = "operator"
     live: bool = True
     signer: Signer | None = None
+    trail: Trail | None = None
 
 
 class Context:
@@ -435,6 +439,7 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
             knowledge=REMEMBERED.encode(memory),
             snapshots=snapshots,
             certificate=_certificate(context, value.release, memory),
+            trail=context.wish.trail,
         )
         context.store.publish(value.release, value.catalogue, value.layouts, result, making)
     else:
@@ -501,10 +506,10 @@ def _still_holds(context: Context, stored: StepResult) -> bool:
         return False
     record, actor = found[0], context.wish.actor
     if context.wish.live and not record.four_eyes and record.state is not ReleaseState.LIVE:
-        book = context.store.book
+        book, trail = context.store.book, context.wish.trail
         if record.state is ReleaseState.AUDITED:
-            record = book.approve(record.id, record.version, actor)
-        book.publish(record.id, record.version, actor)
+            record = book.approve(record.id, record.version, actor, trail=trail)
+        book.publish(record.id, record.version, actor, trail=trail)
     return True
 
 

@@ -34,8 +34,8 @@ def begin(*arguments: str, code: str = MAIN) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
-    process = begin("serve", str(folder), "--port", "0")
+def served(folder: Path, *options: str) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
+    process = begin("serve", str(folder), "--port", "0", *options)
     try:
         assert process.stdout is not None
         said = process.stdout.readline()

@@ -22,7 +22,7 @@ from app.office.process import Errand, stoppable
 from app.office.work import Ending, Report
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload([__name__])
+SERVER.set_forkserver_preload([__name__, "tests.jobs.webs"])
 
 
 def die(*_: object) -> None:

@@ -33,12 +33,14 @@ PACE = Pace(look=0.05, grace=0.2)
 
 
 @contextmanager
-def working(queue: Queue, tmp_path: Path, *places: str, capacity: int = 1) -> Iterator[Worker]:
+def working(
+    queue: Queue, tmp_path: Path, *places: str, capacity: int = 1, launch: Forks | None = None
+) -> Iterator[Worker]:
     """A worker in a thread as long as the context lasts."""
     tmp_path.mkdir(exist_ok=True)
     folders = WorkFolders(tmp_path)
-    assert queue.folder is not None
-    worker = Worker(queue.table, Forks(queue.url, queue.folder, *places), folders, capacity, PACE)
+    launch = launch or Forks(queue.url, queue.folder, *places)
+    worker = Worker(queue.table, launch, folders, capacity, PACE)
     thread = Thread(target=worker.run)
     thread.start()
     try:

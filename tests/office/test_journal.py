@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import getpass
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
+from app.bootstrap import publication_store
+from app.bootstrap.office import open_office
 from app.cli.main import app
-from app.domain.people import Actor, Permission, Role
+from app.db import open_store
+from app.db.journal import JournalStore
+from app.domain.errors import OperatorError
+from app.domain.people import Actor, Permission, Role, command_line
+from app.domain.release_life import Trail
+from app.office.journal import Journal
 from app.office.office import Office
+from tests.db.test_releases import Clock, make, move
+from tests.pipeline.offices import write_office
 
 ANA = Actor("ana", Role.ADMIN, 1)
 
@@ -103,3 +114,64 @@ def test_the_command_tells_the_head_and_fails_for_another(tmp_path: Path) -> Non
     refused = runner.invoke(app, ["verify-log", str(tmp_path / "d"), "--head", "f" * 64])
     assert refused.exit_code == 1
     assert "cut off" in refused.stderr
+
+
+def test_an_embargo_that_passes_stands_in_the_journal_and_so_does_what_it_brings_about(url: str) -> None:
+    clock = Clock()
+    store = open_store(url, clock)
+    make(store, "r1", live=True)
+    make(store, "r2")
+    make(store, "r3", known=False)
+    move(store, "r2", "approve", actor="eva")
+    moment = clock.now + timedelta(hours=1)
+    trail = Trail("eva (nightly)", "10.0.0.9")
+    store.book.schedule("r2", store.book.get("r2").version, "eva", moment, trail=trail)
+    clock.now = moment
+    assert store.live_release_id() == "r2"
+    journal = Journal(JournalStore(store.database))
+    told = [
+        (item.action, item.subject, item.actor, item.before.get("state"), item.after["state"], item.origin)
+        for item in reversed(journal.latest(20))
+    ]
+    by_clock = ("embargo", "the database's clock")
+    assert told[-4:] == [
+        ("release.schedule", "r2", "eva (nightly)", "approved", "scheduled", "10.0.0.9"),
+        ("release.supersede", "r1", by_clock[0], "live", "superseded", by_clock[1]),
+        ("release.publish", "r2", by_clock[0], "scheduled", "live", by_clock[1]),
+        ("release.outdate", "r3", by_clock[0], "audited", "draft", by_clock[1]),
+    ]
+    assert ("release.make", "r1", "ana", None, "audited", "") in told
+    assert journal.latest(2)[1].moment == moment
+    assert journal.verify().ok
+    store.close()
+
+
+def test_a_move_that_can_not_be_recorded_is_not_made(office: Office) -> None:
+    make(office.store, "r1")
+    with office.store.database.engine.begin() as connection:
+        connection.execute(sa.text("alter table journal rename to elsewhere"))
+    with pytest.raises(OperatorError):
+        move(office.store, "r1", "approve")
+    assert office.store.book.get("r1").state == "audited"
+
+
+def test_what_the_command_line_does_to_releases_stands_in_the_journal(tmp_path: Path) -> None:
+    folder = write_office(tmp_path / "office")
+    for arguments in (("run",), ("releases", "list")):
+        assert CliRunner().invoke(app, [*arguments, str(folder)]).exit_code == 0
+    with publication_store(folder) as store:
+        live = str(store.live_release_id())
+    command = ["releases", "withdraw", str(folder), live, "--reason", "a wrong total", "--by", "eva"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    with open_office(folder) as office:
+        told = [(item.action, item.subject) for item in reversed(office.journal.latest())]
+        assert told == [(f"release.{action}", live) for action in ("make", "approve", "publish", "withdraw")]
+        last = office.journal.latest(1)[0]
+        me = command_line(getpass.getuser()).name
+        assert {(item.actor, item.origin) for item in office.journal.latest()} == {(me, "command line")}
+        assert (last.after["state"], last.after["reason"], last.after["by"]) == (
+            "withdrawn",
+            "a wrong total",
+            "eva",
+        )
+        assert office.journal.verify().ok
