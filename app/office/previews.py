@@ -1,7 +1,8 @@
-"""A draft as the public will see it, and what is wrong in it: computed on the draft, shown from the release.
+"""A draft as the public will see it, and what is wrong in it: laid out as drafted, shown as released.
 
-A preview never shows a number that isn't public already: every cell that the live release doesn't show is
-confidential in it, until a recomputation decides about new cells.
+A preview is the live release with the draft's sheets: it is masked like any page, so that it never shows a
+number that isn't public already, and a cell that the release doesn't hold is not released in it, until a
+recomputation decides about new cells.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.cube.evaluate import FUNCTIONS
 from app.cube.port import CubeServer
@@ -25,8 +27,10 @@ from app.domain.crawled import Address, Crawl
 from app.domain.cube import Cube
 from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.history import ReleaseMark, live
-from app.domain.masked import CellStatus, Layout
-from app.domain.publication import CubeDefinition, Folder, Publication, Sheet
+from app.domain.masked import Layout
+from app.domain.masking import released
+from app.domain.places import Places
+from app.domain.publication import CubeDefinition, Folder, Publication, Sheet, Theme
 from app.domain.release import Release
 from app.domain.version import Files
 from app.office.completion import Completion, complete
@@ -36,7 +40,7 @@ from app.pipeline.arrange import arrange
 from app.pipeline.check import check_publication
 from app.pipeline.crawl import crawl
 from app.pipeline.define import draft_publication
-from app.pipeline.release import catalogue_of
+from app.pipeline.release import catalogue_of, places_of
 
 #: Cubes kept open, and folders of drafts kept on disk.
 _OPEN = 4
@@ -123,6 +127,20 @@ class Previews:
             raise UserError(mistakes)
         return publication
 
+    def theme(self, files: Files) -> Theme:
+        """How a draft's site looks.
+
+        Raises
+        ------
+        UserError
+            If that can't be read.
+        """
+        with self._lock:
+            publication, mistakes = self._draft(files)
+        if publication is None:
+            raise UserError(mistakes)
+        return publication.theme
+
     def check(self, files: Files, path: str = "") -> tuple[Mistake, ...]:
         """What is wrong in the files, or in the sheet at ``path``, also when it is tried on the data."""
         with self._lock:
@@ -173,14 +191,17 @@ class Previews:
             opener = self._opener(files)
             servers = {cube.name: opener(cube) for cube in publication.cubes}
             found = crawl(publication, servers)
-            released = self._live()
-            held = _released(found, released)
-            told = catalogue_of(publication, found, held)
-            known = len(set(held.keys) & set(released.keys)) if released is not None else 0
-            unknown = len(held.keys) - known
-            held, layouts = arrange(publication, found, held, servers)
-            mark = ReleaseMark(ID, "live", held.created)
-            return Preview(mark, held, told, layouts, known, unknown)
+            live, public = self._live()
+            rows = _rows(found, live)
+            layouts = {
+                address: replace(layout, cell=np.where(layout.cell >= 0, rows[layout.cell], -1))
+                for address, layout in _arranged(publication, found, live, rows, servers).items()
+            }
+            told = catalogue_of(publication, found, live, _places(found, rows, public))
+            known = int((rows >= 0).sum())
+            return Preview(
+                ReleaseMark(live.id, "live", live.created), live, told, layouts, known, len(rows) - known
+            )
 
     def complete(
         self, files: Files, text: str, caret: int, parameters: tuple[str, ...], language: str
@@ -246,9 +267,14 @@ class Previews:
             while self._cubes:
                 self._cubes.popitem()[1].end()
 
-    def _live(self) -> Release | None:
+    def _live(self) -> tuple[Release, Catalogue | None]:
+        """What readers see now; a release of nothing before the first."""
         mark = live(self._store.releases())
-        return None if mark is None else self._store.release(mark.id)
+        found = None if mark is None else self._store.release(mark.id)
+        if mark is None or found is None:
+            nothing = Release(ID, "live", datetime.now(UTC), {}, (), np.zeros(0, np.int8), np.zeros(0))
+            return nothing, None
+        return found, self._store.catalogue(mark.id)
 
 
 class _Kept:
@@ -287,17 +313,45 @@ def _alone(publication: Publication, sheet: Sheet) -> Publication:
     return replace(publication, root=kept(publication.root), confidentiality=rules)
 
 
-def _released(found: Crawl, held: Release | None) -> Release:
-    """The cells of a crawl, with the status and number that they have in a release; hidden where in none."""
-    keys: list[str] = []
-    for cells in found.cubes:
-        keys.extend(cells.keys(np.arange(cells.n_published)))
-    status = np.full(len(keys), CellStatus.CONFIDENTIAL, dtype=np.int8)
-    values = np.full(len(keys), np.nan)
-    if held is not None:
-        rows = {key: row for row, key in enumerate(held.keys)}
-        here = np.array([rows.get(key, -1) for key in keys], dtype=np.int64)
-        there = here >= 0
-        status[there] = held.status[here[there]]
-        values[there] = held.values[here[there]]
-    return Release(ID, "live", datetime.now(UTC), {}, tuple(keys), status, values)
+def _rows(found: Crawl, live: Release) -> NDArray[np.int64]:
+    """Where the published cells of a crawl stand in a release; -1 for those that it doesn't have."""
+    place = {key: row for row, key in enumerate(live.keys)}
+    keys = (key for cells in found.cubes for key in cells.keys(np.arange(cells.n_published)))
+    return np.array([place.get(key, -1) for key in keys], dtype=np.int64)
+
+
+def _arranged(
+    publication: Publication,
+    found: Crawl,
+    live: Release,
+    rows: NDArray[np.int64],
+    servers: Mapping[str, CubeServer],
+) -> Mapping[Address, Layout]:
+    """Layouts whose axes are made of the figures that readers see."""
+    status, values = released(rows, live)
+    keys = tuple(live.keys[row] if row >= 0 else "" for row in rows.tolist())
+    seen = Release(live.id, live.state, live.created, live.fingerprints, keys, status, values)
+    return arrange(publication, found, seen, servers)[1]
+
+
+def _places(found: Crawl, rows: NDArray[np.int64], public: Catalogue | None) -> dict[str, Places]:
+    """Where cells can be met by opening branches: as in the live release, while its cube is the draft's.
+
+    Of another cube, what this sheet shows itself.
+    """
+    places: dict[str, Places] = {}
+    for name, own in places_of(found).items():
+        cube = next(cells.cube for cells in found.cubes if cells.cube.name == name)
+        if public is not None and name in public.places and _members(public.cubes[name]) == _members(cube):
+            places[name] = public.places[name]
+            continue
+        met, named = rows[own.row] >= 0, rows[own.key_row] >= 0
+        keys = tuple(key for key, is_there in zip(own.keys, named.tolist(), strict=True) if is_there)
+        places[name] = Places(own.coords[met], rows[own.row[met]], keys, rows[own.key_row[named]])
+    return places
+
+
+def _members(cube: Cube) -> object:
+    """What coordinates number."""
+    hierarchies = [(tree.unique_name, tree.unique_names) for tree in cube.hierarchies]
+    return [measure.unique_name for measure in cube.measures], hierarchies

@@ -67,8 +67,8 @@ def _query(publication: Publication, address: Address) -> Query:
 
 
 def _shown(pending: Pending, release: Release) -> Shown:
-    status = release.status[pending.cell]
-    return Shown(pending.coords, release.values[pending.cell], status == CellStatus.CONFIDENTIAL)
+    hidden = np.isin(release.status[pending.cell], (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED))
+    return Shown(pending.coords, release.values[pending.cell], hidden)
 
 
 def _arranged(layout: Layout, answer: CellSet) -> tuple[Layout, Longs]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -56,19 +57,13 @@ def make_release(
         status=np.concatenate(status),
         values=np.concatenate(values),
     )
-    used = {cells.cube.name for cells in crawl.cubes}
-    catalogue = replace(
-        catalogue_of(publication, crawl, release),
-        named_sets={cube.name: cube.named_sets for cube in publication.cubes if cube.name in used},
-        places=_places(crawl),
-        shapes=publication.shapes,
-        theme=publication.theme,
-    )
-    return release, catalogue
+    return release, catalogue_of(publication, crawl, release, places_of(crawl))
 
 
-def catalogue_of(publication: Publication, crawl: Crawl, release: Release) -> Catalogue:
-    """What the tables of a release are, without what readers' own queries and maps need besides."""
+def catalogue_of(
+    publication: Publication, crawl: Crawl, release: Release, places: Mapping[str, Places]
+) -> Catalogue:
+    """What readers know of a release besides its cells, which stand at ``places``."""
     used = {cells.cube.name for cells in crawl.cubes}
     return Catalogue(
         release_id=release.id,
@@ -85,10 +80,14 @@ def catalogue_of(publication: Publication, crawl: Crawl, release: Release) -> Ca
         hide_zeros=publication.confidentiality.hide_zeros,
         insiders=publication.confidentiality.insiders,
         calculated={cube.name: cube.calculated for cube in publication.cubes if cube.name in used},
+        named_sets={cube.name: cube.named_sets for cube in publication.cubes if cube.name in used},
+        places=places,
+        shapes=publication.shapes,
+        theme=publication.theme,
     )
 
 
-def _places(crawl: Crawl) -> dict[str, Places]:
+def places_of(crawl: Crawl) -> dict[str, Places]:
     """Where the cells of each cube stand, by their rows in the release."""
     found: dict[str, Places] = {}
     start = 0

@@ -34,7 +34,8 @@ Fields = tuple[tuple[str, str], ...]
 class View:
     """A query's masked cells for one choice, as published, and how an address wants them arranged.
 
-    ``base`` is the site's scheme and host, ``root`` where its addresses of this language begin.
+    ``base`` is the site's scheme and host, ``root`` where its addresses of this language begin; ``only`` is
+    where the sheet is found when it isn't below that.
     """
 
     contents: Contents
@@ -46,6 +47,7 @@ class View:
     choices: tuple[Choice, ...]
     served: Served
     wanted: Arrangement
+    only: str = ""
 
     def _(self, text: str) -> str:
         return translations(self.language).gettext(text)
@@ -85,7 +87,7 @@ class View:
 
     @property
     def sheet_address(self) -> str:
-        return f"{self.root}/s/{quote(self.entry.sheet.id)}"
+        return self.only or f"{self.root}/s/{quote(self.entry.sheet.id)}"
 
     @property
     def suffix(self) -> str:

@@ -40,8 +40,8 @@ class Frame:
     languages: tuple[LanguageLink, ...]
     released: str
     release_id: str
-    themed: bool = False
-    logo: bool = False
+    theme: str = ""
+    logo: str = ""
     canonical: str = ""
     description: str = ""
     latest: str = ""

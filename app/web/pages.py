@@ -47,12 +47,16 @@ from app.web.theme import is_themed
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One release in one language, from which pages are made."""
+    """One release in one language, from which pages are made.
+
+    ``only`` is the address of its one sheet where that isn't among others, as in a preview.
+    """
 
     contents: Contents
     language: str
     base: str
     prefix: str = ""
+    only: str = ""
 
     @property
     def root(self) -> str:
@@ -91,8 +95,8 @@ class Site:
             ),
             released=long_date(catalogue.created, self.language),
             release_id=catalogue.release_id,
-            themed=is_themed(catalogue.theme),
-            logo=bool(catalogue.theme.logo),
+            theme=f"/theme.css?v={catalogue.release_id}" if is_themed(catalogue.theme) else "",
+            logo=f"/logo.svg?v={catalogue.release_id}" if catalogue.theme.logo else "",
             canonical=f"{self.base}{self.root}/{path}{suffix}",
             description=text_in(catalogue.description, self.language),
             latest=f"/{self.language}/{path}{suffix}" if self.prefix else "",
@@ -265,7 +269,7 @@ class Site:
             hidden=sum(block.table.hidden for block in blocks),
             empty=sum(block.table.empty for block in blocks),
             unreleased=sum(block.table.unreleased for block in blocks),
-            address=f"{self.root}/{path}",
+            address=self.only or f"{self.root}/{path}",
             citation=self._citation(entry, query),
             editing=any(block.arranger.editing for block in blocks),
             dataset=Markup(harvest.dataset_document(self.contents, entry, self.language, self.base)),
@@ -280,7 +284,18 @@ class Site:
         wanted: Arrangement,
     ) -> View:
         """A query as an address wants it seen."""
-        return View(self.contents, self.language, self.base, self.root, entry, query, choices, served, wanted)
+        return View(
+            self.contents,
+            self.language,
+            self.base,
+            self.root,
+            entry,
+            query,
+            choices,
+            served,
+            wanted,
+            self.only,
+        )
 
     def settle(
         self,

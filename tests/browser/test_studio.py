@@ -168,7 +168,7 @@ def test_an_analyst_goes_from_facts_to_a_version(browser: Browser, studio: str, 
     expect(page.get_by_text("Every query can be answered")).to_be_visible()
     page.get_by_role("link", name="Preview").click()
     assert page.get_by_role("complementary").inner_text().count("are new")
-    assert set(page.locator("tbody td").all_inner_texts()) == {"[c]"}
+    assert set(page.locator("tbody td").all_inner_texts()) == {"[x]"}
     page.get_by_role("link", name="Back to the editor").click()
     page.locator(".crumbs").get_by_role("link", name="Draft").click()
     page.get_by_role("link", name="changes and publish").click()

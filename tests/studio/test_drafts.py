@@ -168,7 +168,7 @@ def test_the_preview_shows_what_is_released_and_hides_what_is_new(ana: Visitor, 
     table = html.fromstring(new.text).xpath("//section[@id='firms']//table")[0]
     figures = [cell.text_content().strip() for cell in table.xpath(".//tbody//td")]
     assert figures
-    assert set(figures) == {"[c]"}
+    assert set(figures) == {"[x]"}
     assert "Released on" not in new.text
 
 
