@@ -53,8 +53,9 @@ def what_if(
     drop_sheet: Annotated[list[str] | None, typer.Option(help="Id of a sheet to leave out.")] = None,
     drop_level: Annotated[str, typer.Option(help="A level to leave out, as Cube.Level.")] = "",
     merge: Annotated[
-        str, typer.Option(help="Members of a level to take as one, by their keys: Cube.Level=1+2.")
+        str, typer.Option(help="A level of which some members are taken as one, as Cube.Level.")
     ] = "",
+    member: Annotated[list[str] | None, typer.Option(help="Key of a member to merge; repeated.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what another rule, a sheet more or less, a level less, or merged members would hide and cost."""
@@ -62,7 +63,7 @@ def what_if(
     with failures_in_words():
         if threshold is None and not sheet and not drop_sheet and not drop_level and not merge:
             raise UserError("Say what: --threshold, --sheet, --drop-sheet, --drop-level or --merge.")
-        change = changed(threshold, measure, drop_sheet or [], drop_level, merge)
+        change = changed(threshold, measure, drop_sheet or [], drop_level, merge, member or [])
         found = protection.ask_what_if(folder, change, tuple(sheet or ()))
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from app.domain.primary import PrimaryResult
 from app.domain.publication import Publication
 from app.domain.version import Version
 from app.office.journal import Journal
+from app.office.questions import Choices, Member, choices_of, members_of
 from app.office.versions import Versions
 from app.pipeline.define import load_publication
 from app.pipeline.define_sheet import sheet_of_file
@@ -45,8 +46,10 @@ __all__ = [
     "CellLine",
     "CellLines",
     "Change",
+    "Choices",
     "Effect",
     "Figures",
+    "Member",
     "Protection",
     "WhatIf",
     "Why",
@@ -144,12 +147,40 @@ class Protection:
         crawl, primaries, problems, suppression = self._results("crawl", "assess", "build", "suppress")
         return why(crawl, primaries, problems, suppression, cell)
 
+    def choices(self) -> Choices:
+        """What can be asked about the current version, or the folder's files.
+
+        Raises
+        ------
+        UserError
+            If there is a mistake in them.
+        """
+        with tempfile.TemporaryDirectory(prefix="celosia-what-if-") as scratch:
+            return choices_of(self._publication(Path(scratch) / "publication"))
+
+    def members(self, level: str) -> tuple[Member, ...]:
+        """Members of a level ``Cube.Level`` in the last run.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run.
+        """
+        (crawl,) = self._results("crawl")
+        return members_of(tuple(cells.cube for cells in crawl.cubes), level)
+
     def what_if(
-        self, change: Change, sheets: Sequence[Path] = (), given: Publication | None = None
+        self,
+        change: Change,
+        sheets: Sequence[Path] = (),
+        given: Publication | None = None,
+        draft: Publication | None = None,
+        has_new_cells: bool = False,
     ) -> WhatIf:
         """What another rule or sheet would hide and cost; nothing is stored.
 
-        ``given`` is what the change is made to: the current version, or else the folder's files.
+        ``given`` is what the change is made to: the current version, or else the folder's files; or to a
+        ``draft``, which ``has_new_cells`` when its sheets, cubes or facts are others than ``given``'s.
 
         Raises
         ------
@@ -159,8 +190,10 @@ class Protection:
         found: Any = self._results("crawl", "assess", "suppress")
         past = read_past(self._store, known_releases(self._store))
         with tempfile.TemporaryDirectory(prefix="celosia-what-if-") as scratch:
-            given = given or self._publication(Path(scratch) / "publication")
-            asked = change(given)
+            given = given or draft or self._publication(Path(scratch) / "publication")
+            if has_new_cells:
+                given = replace(given, cubes=())
+            asked = change(draft or given)
             if sheets:
                 asked = with_sheets(asked, [sheet_of_file(path, asked) for path in sheets])
             return what_if(asked, given, Computed(*found), past, self._open_cube)
@@ -258,10 +291,15 @@ class Protection:
 
 
 def changed(
-    threshold: int | None, measure: str, sheets: Sequence[str], level: str, merged: str = ""
+    threshold: int | None,
+    measure: str,
+    sheets: Sequence[str],
+    level: str,
+    merged: str = "",
+    members: Sequence[str] = (),
 ) -> Change:
     """A change by its parts: another threshold (of a measure), sheets to leave out, a level to leave out
-    (``Cube.Level``, or the level alone where there is one cube), members to merge (``Cube.Level=1+2``)."""
+    (``Cube.Level``, or the level alone where there is one cube), a level of which some members are merged."""
 
     def change(publication: Publication) -> Publication:
         if threshold is not None:
@@ -271,9 +309,7 @@ def changed(
         if level:
             publication = without_level(publication, *_level(publication, level))
         if merged:
-            named, _equals, keys = merged.partition("=")
-            members = [key.strip() for key in keys.split("+") if key.strip()]
-            publication = with_merged(publication, *_level(publication, named.strip()), members)
+            publication = with_merged(publication, *_level(publication, merged), members)
         return publication
 
     return change

@@ -48,32 +48,32 @@ def test_merged_members_are_one_with_the_facts_of_all(office: Path) -> None:
 
 
 def test_merging_hides_less_than_it_takes_away(office: Path) -> None:
-    answer = ask_what_if(office, changed(None, "", [], "", "Firms.Size = middle + large"))
+    answer = ask_what_if(office, changed(None, "", [], "", "Firms.Size", ["middle", "large"]))
     assert answer.then.cells == answer.now.cells * 3 / 4
     assert answer.then.sensitive < answer.now.sensitive
     assert answer.then.hidden < answer.now.hidden
     assert answer.then.lost < answer.now.lost
-    assert ask_what_if(office, changed(None, "", [], "", "Size=middle+large")) == answer
+    assert ask_what_if(office, changed(None, "", [], "", "Size", ["middle", "large"])) == answer
 
 
 @pytest.mark.parametrize(
-    ("merged", "said"),
+    ("level", "members", "said"),
     [
-        ("Size=small", "two members at least"),
-        ("Size", "two members at least"),
-        ("Sizes=small+large", "no level Sizes"),
-        ("Shops.Size=small+large", "no level Size"),
-        ("Size=small+huge", "no member with the key “huge”"),
-        ("Town=a1+b1", "stands under"),
+        ("Size", ["small", "small"], "two members at least"),
+        ("Size", [], "two members at least"),
+        ("Sizes", ["small", "large"], "no level Sizes"),
+        ("Shops.Size", ["small", "large"], "no level Size"),
+        ("Size", ["small", "50+"], "no member with the key “50\\+”"),
+        ("Town", ["a1", "b1"], "stands under"),
     ],
 )
-def test_members_that_can_t_be_one_are_told(office: Path, merged: str, said: str) -> None:
+def test_members_that_can_t_be_one_are_told(office: Path, level: str, members: list[str], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        ask_what_if(office, changed(None, "", [], "", merged))
+        ask_what_if(office, changed(None, "", [], "", level, members))
 
 
 def test_a_sheet_that_names_a_merged_member_is_told(tmp_path: Path, office: Path) -> None:
     coast = tmp_path / "coast.toml"
     coast.write_text(SHEETS["coast"])
     with pytest.raises(UserError, match="small"):
-        ask_what_if(office, changed(None, "", [], "", "Size=small+large"), (coast,))
+        ask_what_if(office, changed(None, "", [], "", "Size", ["small", "large"]), (coast,))

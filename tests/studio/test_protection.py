@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, run_publication
 from app.domain.people import Role
+from app.domain.version import Files
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
@@ -80,8 +82,53 @@ def test_what_if_is_answered_and_mistakes_are_told(run: tuple[Office, ASGIApp]) 
     page = analyst.post("/studio/what-if", {"threshold": "5"})
     assert page.status_code == 200
     assert page.text.count("<tr>") == 6
-    for wrong in ({}, {"threshold": "few"}, {"threshold": "1"}, {"sheet": "<b>"}, {"level": "Firms.Nothing"}):
+    for wrong in (
+        {},
+        {"threshold": "few"},
+        {"threshold": "1"},
+        {"sheet": "<b>"},
+        {"level": "Firms.Nothing"},
+        {"merge": "Firms.Size", "member": "small"},
+        {"draft": "9999"},
+    ):
         page = analyst.post("/studio/what-if", wrong)
         assert page.status_code == 422
         assert "<b>" not in page.text
     assert analyst.get("/studio/cells").status_code == 403
+
+
+def test_bands_are_merged_by_their_names(run: tuple[Office, ASGIApp]) -> None:
+    _office, studio = run
+    analyst = Visitor(studio).sign_in(Role.ANALYST)
+    page = analyst.get("/studio/what-if")
+    assert "Firms.Size" in page.text
+    page = analyst.post("/studio/what-if", {"do": "members", "merge": "Firms.Size"})
+    assert page.text.count('name="member"') == 3
+    found = figures_of(analyst, {"merge": "Firms.Size", "member": ["middle", "large"]})
+    # One size less, of four activities and three measures.
+    assert found["Published cells"][0] - found["Published cells"][1] == 4 * 3
+
+
+def test_a_draft_is_asked_about_before_it_is_published(run: tuple[Office, ASGIApp]) -> None:
+    office, studio = run
+    analyst = Visitor(studio).sign_in(Role.ANALYST)
+    draft = office.versions.begin("ana")
+    files = office.versions.files(draft)
+    rules = files.texts["publication.toml"].replace("n = 3", "n = 6")
+    sheets = {path: text for path, text in files.texts.items() if path != "sheets/coast.toml"}
+    analyst.get(f"/studio/what-if?draft={draft.id}")
+    stricter = office.versions.edit(draft, Files({**files.texts, "publication.toml": rules}, files.uploads))
+    said = [figures_of(analyst, {"draft": str(draft.id)})]
+    draft = office.versions.edit(stricter, Files(sheets, files.uploads))
+    said.append(figures_of(analyst, {"draft": str(draft.id)}))
+    asked = figures_of(analyst, {"sheet": "coast"})
+    assert said[0]["Published cells"][0] == said[0]["Published cells"][1]
+    assert said[0]["Sensitive cells"][1] > said[0]["Sensitive cells"][0]
+    assert said[1]["Published cells"] == asked["Published cells"]
+
+
+def figures_of(visitor: Visitor, data: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    page = visitor.post("/studio/what-if", data)
+    assert page.status_code == 200
+    found = re.findall(r'<th scope="row">([^<]+)</th><td>([\d,]+)</td><td>([\d,]+)</td>', page.text)
+    return {words: (int(now.replace(",", "")), int(then.replace(",", ""))) for words, now, then in found}

@@ -16,6 +16,7 @@ from app.web.studio import (
     releases,
     rules,
     signin,
+    what_if,
 )
 
 PARTS = (
@@ -31,5 +32,6 @@ PARTS = (
     releases.routes,
     rules.routes,
     protection.routes,
+    what_if.routes,
     journal.routes,
 )

@@ -1,4 +1,4 @@
-"""The last run's cells by state, why one is hidden, decisions on cells, and what if."""
+"""The last run's cells by state, why one is hidden, and decisions on cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.domain.errors import UserError
 from app.domain.people import Permission
-from app.office.protection import DECISIONS, STATES, Change, WhatIf, Why, changed
+from app.office.protection import DECISIONS, STATES, Why
 from app.web.contexts import Link
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit
@@ -39,7 +39,6 @@ DECISION_WORDS = {
 }
 
 routes.tab(_("Cells"), "/studio/cells", Permission.READ_CONFIDENTIAL, 50)
-routes.tab(_("What if"), "/studio/what-if", Permission.ASK_WHAT_IF, 55)
 
 
 @dataclass(frozen=True)
@@ -85,22 +84,6 @@ class CellPage:
     frame: Frame
     why: Why
     decisions: tuple[tuple[str, str], ...]
-    wrong: str
-
-
-@dataclass(frozen=True, eq=False)
-class WhatIfPage:
-    """A question about the protection, and its answer."""
-
-    template: ClassVar[str] = "studio/what_if.html"
-    frame: Frame
-    threshold: str
-    measure: str
-    sheet: str
-    level: str
-    answer: WhatIf | None
-    lost: tuple[str, str]
-    most: int
     wrong: str
 
 
@@ -169,43 +152,3 @@ def decide(visit: Visit) -> Response:
     except UserError as error:
         return _cell(visit, cell, visit.say(str(error)))
     return visit.redirect(f"/studio/cells/why?{urlencode({'cell': cell})}", "decided")
-
-
-@routes.get("/studio/what-if", Permission.ASK_WHAT_IF)
-def what_if_page(visit: Visit) -> Response:
-    """Ask what another rule or sheet would do."""
-    return visit.page(_asked(visit, None, ""))
-
-
-@routes.post("/studio/what-if", Permission.ASK_WHAT_IF)
-def ask(visit: Visit) -> Response:
-    """Compute the answer; nothing is stored."""
-    try:
-        answer = visit.office.protection.what_if(_change(visit))
-    except UserError as error:
-        return visit.page(_asked(visit, None, visit.say(str(error))), 422)
-    return visit.page(_asked(visit, answer, ""))
-
-
-def _change(visit: Visit) -> Change:
-    threshold, measure = visit.integer("threshold"), visit.text("measure").strip()
-    sheet, level = visit.text("sheet").strip(), visit.text("level").strip()
-    if threshold is None and not sheet and not level:
-        raise UserError(visit.say(_("Say what: a threshold, a sheet or a level.")))
-
-    return changed(threshold, measure, [sheet] if sheet else [], level)
-
-
-def _asked(visit: Visit, answer: WhatIf | None, wrong: str) -> WhatIfPage:
-    lost = ("", "") if answer is None else (f"{answer.now.lost:.2%}", f"{answer.then.lost:.2%}")
-    return WhatIfPage(
-        frame=visit.frame(visit.say(_("What if"))),
-        threshold=visit.text("threshold")[:9],
-        measure=visit.text("measure")[:200],
-        sheet=visit.text("sheet")[:400],
-        level=visit.text("level")[:200],
-        answer=answer,
-        lost=lost,
-        most=_PAGE,
-        wrong=wrong,
-    )

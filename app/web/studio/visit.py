@@ -171,6 +171,12 @@ class Visit:
         found = translations(self.language).gettext(text)
         return found.format(**fields) if fields else found
 
+    def said(self, error: CelosiaError) -> str:
+        """What is wrong, in a sentence or more."""
+        if not isinstance(error, UserError):
+            return self.say(str(error))
+        return "\n".join(str(replace(mistake, excerpt="")) for mistake in self.mistakes(error.mistakes))
+
     def mistakes(self, found: Iterable[Mistake]) -> tuple[Mistake, ...]:
         """Mistakes in the reader's language."""
         return tuple(
