@@ -12,6 +12,8 @@ for (const part of document.querySelectorAll(".arrange fieldset")) {
   const visible = () => boxes.filter((box) => !box.parentElement.hidden);
   const bar = document.createElement("p");
   bar.className = "bar";
+  // The site itself searches lists that are too long for a page.
+  const long = part.querySelector("input[type=search]");
   const find = document.createElement("input");
   find.type = "search";
   find.placeholder = words.find;
@@ -22,7 +24,7 @@ for (const part of document.querySelectorAll(".arrange fieldset")) {
     for (const box of boxes) box.parentElement.hidden = !plain(box.parentElement.textContent).includes(wanted);
   });
   find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
-  bar.append(find);
+  if (!long) bar.append(find);
   for (const [text, checked] of [[words.all, true], [words.none, false]]) {
     const button = document.createElement("button");
     button.type = "button";

@@ -21,7 +21,19 @@ from app.web.arranger import is_form
 from app.web.assets import Assets, load_assets
 from app.web.cache import ReplyCache
 from app.web.contents import Choice, SheetEntry
-from app.web.desk import ANYONE, HTML, Desk, admitted, body_of, caching, chosen, fields_of, located, problem
+from app.web.desk import (
+    ANYONE,
+    HTML,
+    Desk,
+    admitted,
+    body_of,
+    caching,
+    chosen,
+    fields_of,
+    located,
+    only_by,
+    problem,
+)
 from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
@@ -132,6 +144,8 @@ class _Front:
             Queries(self._desk).add_to(app)
             app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
             app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
+            # Before the addresses of languages, which would take its name for one.
+            get("/xmla")(only_by("POST, OPTIONS"))
         Api(self._desk).add_to(app)
         get("/theme.css")(self.theme)
         get("/logo.svg")(self.logo)
@@ -311,8 +325,8 @@ class _Front:
         if form is None:
             raise RefusalError(404)
         entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
-        if query.view not in form.views:
-            raise RefusalError(404)
         view = site.view(entry, query, choices, served, read_arrangement(fields, query.id))
+        if view.drawn_as not in form.views:
+            raise RefusalError(404)
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
         return file_response(form, view.download(), (served.stamp,), name, caching(request))

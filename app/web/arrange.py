@@ -6,16 +6,19 @@ An order made from hidden values would tell them, so hidden cells always come la
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, MaskedCellSet
 from app.serve.answer import NotPublishedError
+from app.web.marks import KINDS
 from app.web.moves import distinct, flat, is_whole, keep, pivot, sort
 from app.web.picks import Members, members_of, terms_of
 from app.web.refusals import RefusalError
 
 Numbers = tuple[int, ...]
+#: What an address says for a chart's figures as a table alone.
+TABLE = "table"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class Arrangement:
         Whether members are shown whose parts are.
     page : tuple of int
         Which window of rows, and of columns, a page shows; downloads have them all.
+    chart : str
+        Kind of chart that the table is drawn as, or `TABLE` for none; empty as published.
+    cell : tuple of terms
+        One member of each hierarchy: the cell that a page points at.
     """
 
     rows: Numbers | None = None
@@ -51,6 +58,13 @@ class Arrangement:
     opened: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     totals: bool = True
     page: tuple[int, int] = (1, 1)
+    chart: str = ""
+    cell: tuple[str, ...] = ()
+
+    @property
+    def moves(self) -> Arrangement:
+        """What of it decides which cells there are, and where."""
+        return replace(self, page=(1, 1), chart="", cell=())
 
     def fields(self, query: str) -> list[tuple[str, str]]:
         """What an address says of it."""
@@ -71,6 +85,10 @@ class Arrangement:
             said.append((f"totals.{query}", "no"))
         if self.page != (1, 1):
             said.append((f"page.{query}", "~".join(map(str, self.page))))
+        if self.chart:
+            said.append((f"chart.{query}", self.chart))
+        if self.cell:
+            said.append((f"cell.{query}", ",".join(self.cell)))
         return said
 
 
@@ -79,6 +97,9 @@ def read_arrangement(fields: Mapping[str, str], query: str) -> Arrangement:
     try:
         page = [int(part) for part in (fields.get(f"page.{query}") or "1").split("~")]
         if len(page) > 2 or min(page) < 1 or fields.get(f"totals.{query}", "yes") not in ("yes", "no"):
+            raise RefusalError(400)
+        chart, cell = fields.get(f"chart.{query}", ""), fields.get(f"cell.{query}", "")
+        if chart not in ("", TABLE, *KINDS):
             raise RefusalError(400)
         rows, columns, fixed = _places(fields.get(f"pivot.{query}", ""))
         return Arrangement(
@@ -91,6 +112,8 @@ def read_arrangement(fields: Mapping[str, str], query: str) -> Arrangement:
             opened=_branches(fields, f"open.{query}."),
             totals=fields.get(f"totals.{query}") != "no",
             page=(page[0], page[1] if len(page) > 1 else 1),
+            chart=chart,
+            cell=tuple(cell.split(",")) if cell else (),
         )
     except ValueError:
         raise RefusalError(400) from None
@@ -149,7 +172,7 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
     NotPublishedError
         A member that the table doesn't have.
     """
-    if wanted == Arrangement(page=wanted.page, opened=wanted.opened):
+    if wanted.moves == Arrangement(opened=wanted.opened):
         return masked
     known = hierarchies_of(masked, cube)
     count = len(known.members)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from app.domain.cube import Cube, Texts, text_in
 from app.domain.masked import MaskedCellSet
 from app.web.arrange import Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
 from app.web.contexts import Arranger, Chooser, HierarchyForm, Link, Option
+from app.web.finder import MOST, PART, Listing, Look, finder, listing, offered, part_of
 from app.web.language import translations
 from app.web.moves import flat
 from app.web.picks import FROM, LAST, LEVEL, Members
+from app.web.spots import terms_at
 from app.web.tables import MEASURES, caption, grid_of
 
 #: More columns than these aren't offered one by one for sorting.
 _COLUMNS = 60
 TICKED = "ticked"
 #: Fields that only the form says; an address says what they come to.
-FORM_FIELDS = ("place", "which", "since", "count", "one", "was", "tick")
+FORM_FIELDS = ("place", "which", "since", "count", "one", "was", "tick", "looked", "at", "look", "spot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,8 @@ class Subject:
     """What the form is about: a query's table as published, and what an address wants of it.
 
     ``base`` is the page's address; ``kept`` are the other fields of its query string,
-    ``turns`` is whether rows and columns swapped would show another picture.
+    ``turns`` is whether rows and columns swapped would show another picture, ``looks`` what long lists are
+    searched for, by hierarchy.
     """
 
     query: str
@@ -40,6 +43,7 @@ class Subject:
     kept: tuple[tuple[str, str], ...]
     language: str
     turns: bool = True
+    looks: Mapping[int, Look] = field(default_factory=dict)
 
     def address(self, wanted: Arrangement, *more: tuple[str, str], part: str = "") -> str:
         """The page with another arrangement of this table."""
@@ -50,7 +54,7 @@ class Subject:
 def arranger(subject: Subject, editing: bool) -> Arranger:
     """The form with the present state chosen, and the links beside it."""
     _ = translations(subject.language).gettext
-    wanted = replace(subject.wanted, page=(1, 1))
+    wanted = replace(subject.wanted, page=(1, 1), cell=())
     known = subject.known
     places = _places(known, wanted)
     plain = replace(wanted, totals=True)
@@ -88,7 +92,7 @@ def _carried(wanted: Arrangement, query: str, places: Mapping[str, tuple[int, ..
     return [
         (name, text)
         for name, text in whole.fields(query)
-        if name.startswith(("pivot.", "fold.", "open.", "totals.", "pick."))
+        if name.startswith(("pivot.", "fold.", "open.", "totals.", "pick.", "chart."))
     ]
 
 
@@ -145,9 +149,22 @@ def _form(
         for term, member in zip(members.terms, members.members, strict=True)
     )
     where = next(place for place, numbers in places.items() if number in numbers)
-    first = next((option.key for option in options if option.chosen), "")
+    first = next((at for at, option in enumerate(options) if option.chosen), 0)
     periods = members.time and len(members.depths()) == 1
-    since = pick.removeprefix(FROM) if pick.startswith(FROM) else first
+    since = pick.removeprefix(FROM) if pick.startswith(FROM) else options[first].key
+    ticks, search, found = options, None, None
+    if len(options) > MOST:
+        look = subject.looks.get(number, Look())
+        alone = where == "fixed"
+        found = listing([option.text for option in options], look, first if alone else 0)
+        search = finder(suffix, f"look.{suffix}", look, found, subject.language)
+        ticks = _listed(options, members, pick, found)
+
+    def one_of(name: str, title: str, key: str) -> Chooser:
+        those = tuple(replace(option, chosen=option.key == key) for option in options)
+        return Chooser(name, title, those if found is None else offered(those, found))
+
+    one = one_of(f"one.{suffix}", _name(subject, members), options[first].key) if where == "fixed" else None
     return HierarchyForm(
         suffix=suffix,
         name=_name(subject, members),
@@ -166,20 +183,28 @@ def _form(
         if known.whole
         else None,
         which=Chooser(f"which.{suffix}", _("Members"), _modes(subject, members, pick)),
-        ticks=options,
-        since=Chooser(f"since.{suffix}", _("From"), tuple(replace(o, chosen=o.key == since) for o in options))
-        if periods
-        else None,
+        ticks=ticks,
+        since=one_of(f"since.{suffix}", _("From"), since) if periods else None,
         count=int(pick.removeprefix(LAST)) if pick.startswith(LAST) else min(5, len(options)),
         was=pick,
-        one=Chooser(
-            f"one.{suffix}",
-            _name(subject, members),
-            tuple(replace(o, chosen=o.key == first) for o in options),
-        )
-        if where == "fixed"
-        else None,
+        one=replace(one, finder=search) if one is not None else None,
+        finder=search,
     )
+
+
+def _listed(options: tuple[Option, ...], members: Members, pick: str, found: Listing) -> tuple[Option, ...]:
+    """The boxes of a long list: the first of those ticked by hand, then what was found."""
+    numbers = _boxes(members, pick, found)
+    by_hand = _mode(pick) == TICKED
+    # A rule's members have no boxes ticked: ticking some chooses those instead.
+    return tuple(replace(options[n], chosen=options[n].chosen and by_hand) for n in numbers)
+
+
+def _boxes(members: Members, pick: str, found: Listing) -> tuple[int, ...]:
+    """Numbers of the members that have a box in a long list."""
+    chosen = members.pick(pick) if _mode(pick) == TICKED else frozenset()
+    by_hand = [n for n, member in enumerate(members.members) if member.unique_name in chosen][:PART]
+    return tuple(dict.fromkeys((*by_hand, *found.shown)))
 
 
 def _modes(subject: Subject, members: Members, pick: str) -> tuple[Option, ...]:
@@ -232,7 +257,12 @@ def is_form(fields: Mapping[str, str]) -> bool:
 
 
 def settle(
-    fields: Mapping[str, str], query: str, wanted: Arrangement, published: MaskedCellSet, cube: Cube
+    fields: Mapping[str, str],
+    query: str,
+    wanted: Arrangement,
+    published: MaskedCellSet,
+    cube: Cube,
+    language: str,
 ) -> Arrangement:
     """The arrangement that the form's fields come to.
 
@@ -242,6 +272,13 @@ def settle(
         Of the query string; ``tick.…`` are terms with commas between them.
     wanted
         What the address says without the form's own fields.
+    language
+        In which the form listed the members.
+
+    Raises
+    ------
+    RefusalError
+        400 for a row or column that there isn't.
     """
     known = hierarchies_of(published, cube)
     picks = dict(wanted.picks)
@@ -256,7 +293,7 @@ def settle(
         if f"one.{suffix}" in fields and was == "fixed" and where == "fixed":
             picks[number] = fields[f"one.{suffix}"]
         elif f"which.{suffix}" in fields:
-            picks[number] = _picked(fields, suffix, known.members[number])
+            picks[number] = _picked(fields, suffix, known.members[number], language)
     turned = any(tuple(places[place]) != before[place] for place in places)
     made = replace(wanted, picks={n: pick for n, pick in picks.items() if pick}, page=(1, 1))
     if known.whole:
@@ -268,13 +305,56 @@ def settle(
         )
         made = _tidy(made, known)
     columns = len(grid_of(arrange(published, replace(made, sort=0), cube)).columns)
-    return replace(made, sort=0) if turned or abs(made.sort) > columns else made
+    if turned or abs(made.sort) > columns:
+        made = replace(made, sort=0)
+    if f"spot.{query}.row" in fields:
+        place = tuple(part_of(fields.get(f"spot.{query}.{side}", "")) - 1 for side in ("row", "column"))
+        made = replace(made, cell=terms_at(arrange(published, made, cube), known, (place[0], place[1])))
+    return made
 
 
-def _picked(fields: Mapping[str, str], suffix: str, members: Members) -> str:
+def looking(fields: Mapping[str, str], query: str) -> list[tuple[str, str]]:
+    """What an address says while the form's long lists are searched; nothing once the form is done."""
+    if not any(name.startswith((f"look.{query}.", f"part.{query}.")) for name in fields):
+        return []
+    said = [("edit", query)]
+    for name, text in fields.items():
+        if not name.startswith(f"find.{query}."):
+            continue
+        suffix = name.removeprefix("find.")
+        words = " ".join(text.split())
+        same = words == " ".join(fields.get(f"looked.{suffix}", "").split())
+        part = part_of(fields.get(f"part.{suffix}") or fields.get(f"at.{suffix}", "")) if same else 0
+        said += [(name, words)] if words else []
+        said += [(f"part.{suffix}", str(part))] if part else []
+    return said
+
+
+def _unlisted(fields: Mapping[str, str], suffix: str, members: Members, language: str) -> list[str]:
+    """Terms ticked before that the form had no box for."""
+    was = fields.get(f"was.{suffix}", "")
+    if _mode(was) != TICKED:
+        return []
+    look = Look(fields.get(f"looked.{suffix}", ""), part_of(fields.get(f"at.{suffix}", "")))
+    found = listing([caption(member, language) for member in members.members], look)
+    boxes = set(_boxes(members, was, found))
+    chosen = members.pick(was)
+    return [
+        term
+        for number, (term, member) in enumerate(zip(members.terms, members.members, strict=True))
+        if member.unique_name in chosen and number not in boxes
+    ]
+
+
+def _picked(fields: Mapping[str, str], suffix: str, members: Members, language: str) -> str:
     mode, was = fields[f"which.{suffix}"], fields.get(f"was.{suffix}", "")
     ticked = [term for term in fields.get(f"tick.{suffix}", "").split(",") if term]
-    if mode == _mode(was) and mode != TICKED and f"tick.{suffix}" in fields:
+    if len(members.members) > MOST:
+        if ticked and mode == _mode(was):
+            mode = TICKED
+        if mode == TICKED:
+            ticked = [*_unlisted(fields, suffix, members, language), *ticked]
+    elif mode == _mode(was) and mode != TICKED and f"tick.{suffix}" in fields:
         # Without scripts a reader may tick members and leave the rest of the form as it was.
         chosen = members.pick(was)
         shown = [t for t, m in zip(members.terms, members.members, strict=True) if m.unique_name in chosen]

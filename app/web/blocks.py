@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 from markupsafe import escape
@@ -15,16 +16,18 @@ from app.domain.observations import observations_of
 from app.domain.publication import QueryDefinition
 from app.serve.answer import Served
 from app.web import charts, maps
-from app.web.arrange import Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
+from app.web.arrange import TABLE, Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
 from app.web.arranger import Subject, arranger
 from app.web.contents import Choice, Contents, SheetEntry, choice_fields
-from app.web.contexts import Block, Elsewhere, Link
+from app.web.contexts import Block, Elsewhere, Link, Spot, Way
+from app.web.finder import Look
 from app.web.formats.download import TableDownload
 from app.web.formats.registry import formats_for
 from app.web.language import translations
-from app.web.moves import flat
-from app.web.tables import Toggle, caption, lay_out
-from app.web.windows import pager, window
+from app.web.moves import flat, take
+from app.web.spots import place_of, said_at
+from app.web.tables import MEASURES, Toggle, caption, lay_out
+from app.web.windows import Side, page_with, pager, window
 from app.web.words import by_figures_note, file_words
 
 Fields = tuple[tuple[str, str], ...]
@@ -93,13 +96,19 @@ class View:
     def suffix(self) -> str:
         """The query string of this state, for files and frames of this query alone."""
         said = urlencode(
-            (*choice_fields(self.choices), *replace(self.wanted, page=(1, 1)).fields(self.query.id))
+            (*choice_fields(self.choices), *replace(self.wanted, page=(1, 1), cell=()).fields(self.query.id))
         )
         return f"?{said}" if said else ""
 
     # ------------------------------------------------------------------ on a page
 
-    def block(self, others: Fields, editing: bool, expandable: bool = True) -> Block:
+    def block(
+        self,
+        others: Fields,
+        editing: bool,
+        expandable: bool = True,
+        looks: Mapping[int, Look] = MappingProxyType({}),
+    ) -> Block:
         """The query on a page whose address says ``others`` of its other queries."""
         subject = Subject(
             self.query.id,
@@ -112,10 +121,22 @@ class View:
             (*choice_fields(self.choices), *others),
             self.language,
             turns=self.query.view != "map",
+            looks=looks,
         )
-        shown, place = window(self.masked, self.wanted.page)
+        spot = place_of(self.masked, self.known, self.wanted.cell) if self.wanted.cell else None
+        page = self.wanted.page
+        if spot is not None and page == (1, 1):
+            page = page_with(self.masked, spot)
+        shown, (down, across) = window(self.masked, page)
+        first = (down.first - 1, across.first - 1)
         status = self.masked.status
-        table = lay_out(shown, self.captions, self.language, self._toggles(subject) if expandable else {})
+        table = lay_out(
+            shown,
+            self.captions,
+            self.language,
+            self._toggles(subject) if expandable else {},
+            (spot[0] - first[0], spot[1] - first[1]) if spot is not None else None,
+        )
         base = f"{self.sheet_address}/{quote(self.query.id)}"
         return Block(
             id=self.query.id,
@@ -132,16 +153,87 @@ class View:
             maps=self._maps(),
             downloads=tuple(
                 Link(form.name, f"{base}.{form.extension}{self.suffix}")
-                for form in formats_for(self.query.view)
+                for form in formats_for(self.drawn_as)
             ),
-            elsewhere=self._elsewhere(),
-            arranger=arranger(subject, editing),
-            pager=pager(place, subject),
+            elsewhere=self._elsewhere(subject, (down, across)),
+            arranger=replace(arranger(subject, editing), ways=self._ways(subject)),
+            pager=pager((down, across), subject),
+            spot=self._spot(subject, spot) if self.wanted.cell else None,
         )
+
+    @cached_property
+    def _time(self) -> frozenset[str]:
+        return self.contents.time_hierarchies(self.entry.sheet.id, self.query.id)
+
+    @cached_property
+    def _kinds(self) -> tuple[str, ...]:
+        """Kinds of chart that a reader may choose among, the published one first."""
+        if self.query.view == "map":
+            return ()
+        summed = [name for axis in self.masked.axes[:1] for name in axis.hierarchies]
+        adds_up = (
+            MEASURES not in summed
+            and self._time.isdisjoint(summed)
+            and not any(
+                ancestors(self.masked, name, self.cube) & present(self.masked, name) for name in summed
+            )
+        )
+        options = self.query.options
+        may = charts.kinds_for(self.masked, options, self._time, self.language, adds_up)
+        own = (charts.usual(self.masked, options, self._time),) if self.query.view == "chart" else ()
+        return tuple(dict.fromkeys((*own, *may)))
+
+    @cached_property
+    def _kind(self) -> str:
+        """The kind of chart that is shown, empty for none; never one that the figures don't allow."""
+        if self.wanted.chart in self._kinds:
+            return self.wanted.chart
+        return self._kinds[0] if self.query.view == "chart" and self.wanted.chart != TABLE else ""
+
+    @property
+    def drawn_as(self) -> str:
+        """The view that decides which files there are: a table with a chart has those of charts."""
+        if self.query.view == "map":
+            return "map"
+        return "chart" if self._kind else "table"
+
+    def _ways(self, subject: Subject) -> tuple[Way, ...]:
+        """Links to the other ways of showing the table, none where there is one way only."""
+        names = {
+            "bar": self._("Bars"),
+            "line": self._("Lines"),
+            "stacked": self._("Stacked bars"),
+            "pyramid": self._("Pyramid"),
+            "scatter": self._("Scatter"),
+        }
+        own = self._kinds[0] if self.query.view == "chart" else ""
+        ways = [("", self._("Table"), TABLE), *((kind, names[kind], kind) for kind in self._kinds)]
+        return tuple(
+            Way(
+                text,
+                subject.address(replace(self.wanted, cell=(), chart="" if kind == own else said)),
+                kind == self._kind,
+            )
+            for kind, text, said in ways
+            if self._kinds
+        )
+
+    def _spot(self, subject: Subject, place: tuple[int, int] | None) -> Spot:
+        leave = subject.address(replace(self.wanted, cell=()))
+        if place is None:
+            return Spot(
+                self._("The figure that the address names isn't in this table as it is arranged."),
+                "",
+                "",
+                leave,
+            )
+        alone = take(flat(self.masked), [place[0]], [place[1]])
+        ((row,),) = (group.rows for group in lay_out(alone, self.captions, self.language).groups)
+        return Spot(said_at(self.masked, place, self.language), row.cells[0].state, row.cells[0].text, leave)
 
     def _toggles(self, subject: Subject) -> dict[str, Toggle]:
         """Links that open and close the branch of a member, by its unique name."""
-        wanted = replace(self.wanted, page=(1, 1))
+        wanted = replace(self.wanted, page=(1, 1), cell=())
         whole = flat(arrange(self.published, replace(wanted, folded={}, sort=0), self.cube))
         openable = self.served.openable()
         found: dict[str, Toggle] = {}
@@ -172,10 +264,12 @@ class View:
         return found
 
     def _chart(self) -> charts.Chart | None:
-        if self.query.view != "chart":
+        if not self._kind:
             return None
-        time = self.contents.time_hierarchies(self.entry.sheet.id, self.query.id)
-        return charts.draw(self.masked, self.query.options, time, self.language)
+        options = self.query.options
+        if self.wanted.chart == self._kind:
+            options = charts.as_kind(options, self._kind)
+        return charts.draw(self.masked, options, self._time, self.language)
 
     def _maps(self) -> tuple[maps.AreaMap, ...]:
         if self.query.view != "map":
@@ -199,7 +293,7 @@ class View:
         ]
         return tuple(pair for pair in said if pair != ("", title))
 
-    def _elsewhere(self) -> Elsewhere:
+    def _elsewhere(self, subject: Subject, place: tuple[Side, Side]) -> Elsewhere:
         path = f"{quote(self.entry.sheet.id)}/{quote(self.query.id)}"
         csv = f"{self.base}{self.root}/s/{path}.csv{self.suffix}"
         frame = f"{self.base}{self.root}/embed/{path}{self.suffix}"
@@ -208,6 +302,9 @@ class View:
             embed=f'<iframe src="{escape(frame)}" title="{named}" width="100%" height="480"></iframe>',
             python=f'import pandas\n\ntable = pandas.read_csv("{csv}")',
             r=f'table <- read.csv("{csv}", check.names = FALSE)',
+            state=(*subject.kept, *replace(self.wanted, cell=()).fields(self.query.id)),
+            first=(place[0].first, place[1].first),
+            size=(place[0].total, place[1].total),
         )
 
     # ------------------------------------------------------------------ in a file

@@ -9,6 +9,7 @@ from app.domain.errors import InternalError
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.web.marks import (
     COLOURS,
+    KINDS,
     Chart,
     Data,
     Kind,
@@ -33,6 +34,8 @@ _GAP = 9
 _TOP = 6
 _AXIS = 26
 _LINE_HEIGHT = 300
+#: As many figures and as many colours as an eye takes in at once, where a reader asks for the chart.
+_MOST_MARKS, _MOST_SERIES = 600, 12
 
 
 def draw(
@@ -55,7 +58,7 @@ def draw(
     language : str
     """
     data = data_of(masked, options, time, language)
-    kind = options.get("chart") or ("line" if _runs_along_time(masked, time) else "bar")
+    kind = usual(masked, options, time)
     if kind == "line":
         return _line(data)
     if kind == "scatter" and len(data.series) > 1:
@@ -67,6 +70,42 @@ def draw(
     if kind in ("bar", "stacked", "pyramid", "scatter"):
         return _bar(data)
     raise InternalError(f"a chart of unknown kind: {kind}")
+
+
+def usual(masked: MaskedCellSet, options: Mapping[str, Any], time: frozenset[str]) -> str:
+    """The kind of chart that a query is drawn as where no reader says another."""
+    return str(options.get("chart") or ("line" if _runs_along_time(masked, time) else "bar"))
+
+
+def as_kind(options: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """A query's options with a reader's kind of chart; a line finds its axis by itself."""
+    own = {**options, "chart": kind}
+    return {name: value for name, value in own.items() if name != "x"} if kind == "line" else own
+
+
+def kinds_for(
+    masked: MaskedCellSet, options: Mapping[str, Any], time: frozenset[str], language: str, adds_up: bool
+) -> tuple[Kind, ...]:
+    """The kinds of chart that make sense of the figures, hidden ones left aside.
+
+    ``adds_up``: the columns are parts of a whole, none of them a total of others.
+    """
+    if not 0 < masked.status.size <= _MOST_MARKS:
+        return ()
+    data = data_of(masked, as_kind(options, "bar"), time, language)
+    alike = len({tuple(sorted(style.unit.items())) for styles in data.styles for style in styles}) == 1
+    positive = all(value >= 0 for value in data.shown())
+    across, down = len(data.series), len(data.categories)
+    runs = _runs_along_time(masked, time)
+    points = len(data_of(masked, as_kind(options, "line"), time, language).categories) if runs else 0
+    may = {
+        "bar": alike and across <= _MOST_SERIES and down > 1,
+        "line": alike and masked.status.size <= _MOST_SERIES * points and points > 2,
+        "stacked": alike and positive and adds_up and 1 < across <= _MOST_SERIES and down > 1,
+        "pyramid": alike and positive and across == 2 and down > 2,
+        "scatter": across == 2 and down > 2,
+    }
+    return tuple(kind for kind in KINDS if may[kind])
 
 
 def _runs_along_time(masked: MaskedCellSet, time: frozenset[str]) -> bool:
@@ -199,4 +238,16 @@ def _line(data: Data) -> Chart:
     )
 
 
-__all__ = ["Chart", "Kind", "Label", "Mark", "Segment", "Tick", "draw", "pixels"]
+__all__ = [
+    "Chart",
+    "Kind",
+    "Label",
+    "Mark",
+    "Segment",
+    "Tick",
+    "as_kind",
+    "draw",
+    "kinds_for",
+    "pixels",
+    "usual",
+]

@@ -73,12 +73,53 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Finder:
+    """The search of a list that is too long for a page.
+
+    ``suffix`` ends its fields' names, ``button`` names the button that searches (empty: it has no name),
+    ``said`` is which of the members are offered, ``before`` and ``after`` number the neighbouring parts, 0
+    for none.
+    """
+
+    suffix: str
+    button: str
+    words: str
+    said: str
+    part: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Chooser:
-    """A parameter as a select box."""
+    """A parameter as a select box; with a finder, its options are some of the members."""
 
     field: str
     title: str
     options: tuple[Option, ...]
+    finder: Finder | None = None
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to show a table, as a link; ``current`` is the one that is shown."""
+
+    text: str
+    address: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class Spot:
+    """The cell that an address points at, in words; ``text`` is empty where the table leaves it out.
+
+    ``state`` is as in a table's cell, ``leave`` the address without it.
+    """
+
+    said: str
+    state: str
+    text: str
+    leave: str
 
 
 @dataclass(frozen=True)
@@ -87,7 +128,7 @@ class HierarchyForm:
 
     ``suffix`` ends its fields' names. ``place`` is None where hierarchies can't move, ``since`` where the
     members are no periods; ``one`` chooses the member when it is the same for the whole table. ``was`` is the
-    pick that the form was made with.
+    pick that the form was made with. With a ``finder``, ``ticks`` are the chosen members and those found.
     """
 
     suffix: str
@@ -99,6 +140,7 @@ class HierarchyForm:
     count: int
     was: str
     one: Chooser | None
+    finder: Finder | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +162,7 @@ class Arranger:
     sorts: Chooser
     hierarchies: tuple[HierarchyForm, ...]
     fixed: tuple[Chooser, ...]
+    ways: tuple[Way, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,11 +175,18 @@ class Pager:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How to use a query outside: code that embeds it, and that reads it in Python and R."""
+    """How to use a query outside: code that embeds it, and that reads it in Python and R.
+
+    ``state`` are the fields of the form that leads to one cell, by its row and column; ``first`` are those
+    of the page's first cell, ``size`` the table's rows and columns.
+    """
 
     embed: str
     python: str
     r: str
+    state: tuple[tuple[str, str], ...]
+    first: tuple[int, int]
+    size: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +204,7 @@ class Block:
     arranger: Arranger
     pager: Pager | None
     elsewhere: Elsewhere
+    spot: Spot | None
 
 
 @dataclass(frozen=True, eq=False)

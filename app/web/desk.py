@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -21,7 +22,7 @@ from app.web.locate import LOCATED, RELEASE, Located
 from app.web.pages import Site
 from app.web.refusals import RefusalError, sentence
 from app.web.render import Renderer
-from app.web.reply import IMMUTABLE, NO_STORE, REVALIDATE, Headers, Reply
+from app.web.reply import LASTING, NO_STORE, REVALIDATE, Headers, Reply
 
 HTML = "text/html; charset=utf-8"
 PROBLEM = "application/problem+json"
@@ -112,6 +113,10 @@ class Desk:
                 status = 503 if isinstance(error, ReleaseMovedError) else 404
             text = sentence(status, language)
         headers: Headers = (("retry-after", "2"),) if status == 503 else ()
+        if isinstance(error, HTTPException):
+            # What may be asked of the address instead; what can be read has a head, too.
+            told = (error.headers or {}).get("Allow", "")
+            headers += (("allow", told.replace("GET", "GET, HEAD")),) if told else ()
         if request.scope["path"].startswith("/api/"):
             body, media_type = problem(status, text), PROBLEM
             headers += ANYONE
@@ -162,6 +167,15 @@ async def admitted(request: Request) -> None:
         raise RefusalError(refusal)
 
 
+def only_by(methods: str) -> Callable[[], Awaitable[Response]]:
+    """The answer to reading an address that is there for other methods."""
+
+    async def unread() -> Response:
+        raise HTTPException(405, headers={"Allow": methods})
+
+    return unread
+
+
 async def body_of(request: Request, most: int) -> bytes | None:
     """The body of a request; None when it has more than ``most`` bytes, or its sender is said to be gone.
 
@@ -182,7 +196,7 @@ async def body_of(request: Request, most: int) -> bytes | None:
 
 def caching(request: Request) -> str:
     """For how long an answer may be kept."""
-    return IMMUTABLE if located(request).lasting else REVALIDATE
+    return LASTING if located(request).lasting else REVALIDATE
 
 
 def pairs_of(request: Request) -> list[tuple[str, str]]:

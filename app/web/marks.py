@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from babel.numbers import format_compact_decimal
 from markupsafe import Markup
@@ -20,6 +20,7 @@ from app.web.scales import Scale
 from app.web.tables import STATES, caption, grid_of
 
 Kind = Literal["bar", "line", "stacked", "pyramid", "scatter"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: As many colours as the style sheet has.
 COLOURS = 8

@@ -14,7 +14,7 @@ from app.domain.publication import Folder, QueryDefinition, Sheet
 from app.serve.answer import LiveReader, Served
 from app.web import harvest
 from app.web.arrange import Arrangement, hierarchies_of, opened_names, read_arrangement
-from app.web.arranger import is_form, settle
+from app.web.arranger import is_form, looking, settle
 from app.web.blocks import View
 from app.web.contents import LATEST, Choice, Contents, SheetEntry, address_query, choice_fields
 from app.web.contexts import (
@@ -34,6 +34,7 @@ from app.web.contexts import (
     SearchResult,
     SheetPage,
 )
+from app.web.finder import MOST, Look, finder, listing, offered, read_looks
 from app.web.flows import address, flows
 from app.web.formats.registry import formats_for
 from app.web.language import INTERFACE, language_name, long_date, translations
@@ -252,6 +253,7 @@ class Site:
                     for pair in other.fields(name)
                 ),
                 fields.get("edit") == definition.id,
+                looks=read_looks(fields, definition.id),
             )
             for definition, served in answers
         )
@@ -260,7 +262,9 @@ class Site:
         return SheetPage(
             frame=self.frame(title, path, query, crumbs=entry.path),
             entry=entry,
-            choosers=tuple(self._chooser(choice) for choice in choices),
+            choosers=tuple(
+                self._chooser(choice, fields.get(f"find.p.{choice.parameter.name}", "")) for choice in choices
+            ),
             kept=kept,
             blocks=blocks,
             notes=markdown(text_in(sheet.notes, self.language)),
@@ -308,15 +312,19 @@ class Site:
         said: list[tuple[str, str]] = [*choice_fields(choices)]
         said += [(name, fields[name]) for name in ("release", AS_OF) if name in fields]
         target = ""
+        searching: list[tuple[str, str]] = []
         for query, served in answers:
             cube = self.contents.catalogue.cubes[self.contents.catalogue.cube_of[entry.sheet.id, query.id]]
             wanted = read_arrangement(fields, query.id)
             mine = {name: text for name, text in fields.items() if f".{query.id}." in name}
             if is_form(mine):
-                wanted = settle(mine, query.id, wanted, served.masked, cube)
-                target = query.id
+                wanted = settle(mine, query.id, wanted, served.masked, cube, self.language)
+                searching = looking(mine, query.id)
+                target = f"choose.{query.id}" if searching else query.id
+                if f"spot.{query.id}.row" in mine:
+                    target = f"cell.{query.id}"
             said += wanted.fields(query.id)
-        return f"{self.root}/s/{quote(entry.sheet.id)}?{urlencode(said)}#{target}"
+        return f"{self.root}/s/{quote(entry.sheet.id)}?{urlencode([*said, *searching])}#{target}"
 
     def embed(self, view: View) -> EmbedPage:
         title = text_in(view.entry.sheet.title, self.language)
@@ -348,24 +356,29 @@ class Site:
         }
         return f"{said % facts} {address}"
 
-    def _chooser(self, choice: Choice) -> Chooser:
+    def _chooser(self, choice: Choice, words: str) -> Chooser:
         floor = min(member.depth for member in choice.options)
         latest = self._("The latest: %(period)s") % {"period": caption(choice.options[-1], self.language)}
+        options = tuple(
+            Option(
+                key,
+                caption(member, self.language),
+                member.depth - floor,
+                index == choice.chosen and not choice.follows,
+            )
+            for index, (member, key) in enumerate(zip(choice.options, choice.keys, strict=True))
+        )
+        search = None
+        if len(options) > MOST:
+            look = Look(words[:100])
+            found = listing([option.text for option in options], look, choice.chosen)
+            search = finder(f"p.{choice.parameter.name}", "", look, found, self.language)
+            options = offered(options, found)
         return Chooser(
             field=f"p.{choice.parameter.name}",
             title=text_in(choice.parameter.title, self.language) or choice.parameter.name,
-            options=(
-                *(
-                    Option(
-                        key,
-                        caption(member, self.language),
-                        member.depth - floor,
-                        index == choice.chosen and not choice.follows,
-                    )
-                    for index, (member, key) in enumerate(zip(choice.options, choice.keys, strict=True))
-                ),
-                *([Option(LATEST, latest, 0, choice.follows)] if choice.time else []),
-            ),
+            options=(*options, *([Option(LATEST, latest, 0, choice.follows)] if choice.time else [])),
+            finder=search,
         )
 
 

@@ -14,7 +14,7 @@ def _(text: str) -> str:
 SENTENCES = {
     400: _("The address has a part that this page can't read."),
     404: _("There is no such page, table or choice in this release."),
-    405: _("This address can only be read."),
+    405: _("This address can't be used that way."),
     406: _("This table can't be had in any of the formats asked for."),
     410: _("This release was withdrawn, and nothing of it is shown any more."),
     413: _("The request is too large."),

@@ -20,7 +20,11 @@ SEAL = "celosia.seal"
 REPLY = "celosia.reply"
 
 REVALIDATE = "public, max-age=0, must-revalidate"
+#: Of a file whose address changes with its bytes.
 IMMUTABLE = "public, max-age=31536000, immutable"
+#: Of what a release says under its own address: it never changes, but the office may withdraw the release,
+#: and then no copy of it should live on for longer than this.
+LASTING = "public, max-age=86400, immutable"
 NO_STORE = "no-store"
 
 #: Bodies beyond this are compressed beside the event loop.

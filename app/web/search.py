@@ -96,7 +96,7 @@ class SearchIndex:
 
     def _add(self, document: int, weight: float, text: str, member: Found | None) -> None:
         for word in _WORD.findall(text):
-            for form in {_fold(word), _stem(word, self._language)}:
+            for form in {fold(word), _stem(word, self._language)}:
                 self._postings.setdefault(form, []).append(_Entry(document, weight, member))
 
     def find(self, words: str, limit: int = 50) -> tuple[Hit, ...]:
@@ -132,7 +132,7 @@ class SearchIndex:
         )
 
     def _forms(self, word: str) -> Iterator[tuple[str, float]]:
-        stem, start = _stem(word, self._language), _fold(word)
+        stem, start = _stem(word, self._language), fold(word)
         if stem in self._postings:
             yield stem, 1.0
         place = bisect_left(self._words, start)
@@ -174,9 +174,10 @@ def _children(contents: Contents, choice: Choice, option: AxisMember, language: 
 @lru_cache(maxsize=100_000)
 def _stem(word: str, language: str) -> str:
     name = _STEMMERS.get(language)
-    return _fold(snowballstemmer.stemmer(name).stemWord(word.casefold()) if name else word)
+    return fold(snowballstemmer.stemmer(name).stemWord(word.casefold()) if name else word)
 
 
-def _fold(word: str) -> str:
+def fold(word: str) -> str:
+    """Letters alone: without case and accents."""
     decomposed = unicodedata.normalize("NFKD", word.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c))

@@ -64,8 +64,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
+    """``here`` is the column of the cell that the address points at, -1 in all other rows."""
+
     header: Header
     cells: tuple[Cell, ...]
+    here: int = -1
 
 
 @dataclass(frozen=True)
@@ -142,8 +145,12 @@ def lay_out(
     hierarchies: Mapping[str, Texts],
     language: str,
     toggles: Mapping[str, Toggle] | None = None,
+    here: tuple[int, int] | None = None,
 ) -> Table:
-    """The table of a masked cellset in a language; ``toggles`` are by unique name of the member."""
+    """The table of a masked cellset in a language.
+
+    ``toggles`` are by unique name of the member; ``here`` is the row and column that is pointed at.
+    """
     toggles = toggles or {}
     grid = grid_of(masked)
     units = _Units(masked, grid, language)
@@ -160,6 +167,7 @@ def lay_out(
                     toggle=toggles.get(position[-1].unique_name) if position else None,
                 ),
                 cells[index],
+                here[1] if here is not None and here[0] == index else -1,
             ),
         )
         for index, position in enumerate(grid.rows)

@@ -10,6 +10,7 @@ from app.web.contexts import Link, Pager
 from app.web.language import translations
 from app.web.moves import flat, take
 from app.web.refusals import RefusalError
+from app.web.tables import grid_of
 
 #: As many cells as a page shows, and columns.
 CELLS = 6000
@@ -39,17 +40,36 @@ def window(masked: MaskedCellSet, page: tuple[int, int]) -> tuple[MaskedCellSet,
     """
     table = flat(masked)
     columns, rows = (len(axis.positions) for axis in table.axes)
-    across = _side(page[1], columns, columns if columns * min(rows, _ROWS) <= CELLS else COLUMNS)
-    width = max(1, across.last - across.first + 1)
-    down = _side(page[0], rows, rows if rows * width <= CELLS else max(_ROWS, CELLS // width))
+    across = _side(page[1], columns, _columns(rows, columns))
+    down = _side(page[0], rows, _rows(rows, across))
     if (down.pages, across.pages) == (1, 1):
         return masked, (down, across)
     shown = take(table, list(range(down.first - 1, down.last)), list(range(across.first - 1, across.last)))
     return shown, (down, across)
 
 
+def page_with(masked: MaskedCellSet, place: tuple[int, int]) -> tuple[int, int]:
+    """The page on which the cell at a row and a column stands."""
+    grid = grid_of(masked)
+    rows, columns = len(grid.rows), len(grid.columns)
+    size = _columns(rows, columns)
+    across = _side(place[1] // size + 1, columns, size)
+    return place[0] // _rows(rows, across) + 1, across.page
+
+
+def _columns(rows: int, columns: int) -> int:
+    """How many columns a page shows."""
+    return max(1, columns if columns * min(rows, _ROWS) <= CELLS else COLUMNS)
+
+
+def _rows(rows: int, across: Side) -> int:
+    """How many rows a page shows of so many columns."""
+    width = max(1, across.last - across.first + 1)
+    return max(1, rows if rows * width <= CELLS else max(_ROWS, CELLS // width))
+
+
 def _side(page: int, total: int, size: int) -> Side:
-    pages = max(1, -(-total // max(1, size)))
+    pages = max(1, -(-total // size))
     if page > pages:
         raise RefusalError(404)
     first = (page - 1) * size + 1
@@ -88,5 +108,5 @@ def pager(place: tuple[Side, Side], subject: Subject) -> Pager | None:
         ):
             if wanted:
                 page = (target, across.page) if number == 0 else (down.page, target)
-                links.append(Link(name, subject.address(replace(subject.wanted, page=page))))
+                links.append(Link(name, subject.address(replace(subject.wanted, page=page, cell=()))))
     return Pager(tuple(said), tuple(links))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import html
 
 from app.domain.errors import InternalError
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.serve.answer import LiveReader
 from app.web.app import create_app
-from app.web.charts import Chart, draw
+from app.web.charts import Chart, draw, kinds_for
 from app.web.maps import draw_maps
 from app.web.scales import class_limits, scale_over
 from tests.web.office import MemoryStore, build_cube
-from tests.web.visitor import ask
+from tests.web.visitor import ask, links_of
 
 BARS = ("territory/places", "bars", ("[Year].[Year].&[2023]",))
 LINES = ("time/years", "lines", ())
@@ -176,3 +179,42 @@ def test_the_picture_shows_hatching_whatever_is_hidden() -> None:
     assert picture.startswith(b"\x89PNG")
     assert int.from_bytes(picture[16:20], "big") == 1800
     assert picture == ask(create_app(other), path).content
+
+
+def test_readers_choose_among_the_kinds_of_chart_that_fit() -> None:
+    site = create_app(MemoryStore())
+    seen: dict[str, set[str]] = {}
+    for path in ("/en/s/territory/places", "/en/s/territory/towns?p.region=E", "/en/s/time/years"):
+        for link in sorted(links_of(ask(site, path))):
+            for name, kind in httpx.QueryParams(urlsplit(link).query).multi_items():
+                if not name.startswith("chart."):
+                    continue
+                response = ask(site, link)
+                assert response.status_code == 200
+                query = name.removeprefix("chart.")
+                block = html.fromstring(response.content).get_element_by_id(query)
+                drawn = {word for svg in block.find_class("chart") for word in svg.get("class").split()}
+                assert drawn & {"bars", "lines", "pyramid", "scatter"} or kind == "table"
+                assert [a.text for a in block.xpath(".//ul[@class='ways']//a[@aria-current]")]
+                bare, _, state = link.partition("?")
+                drawing = ask(site, f"{bare}/{query}.svg?{state}")
+                assert drawing.status_code == (404 if kind == "table" else 200)
+                seen.setdefault(f"{bare}#{query}", set()).add(kind)
+    assert seen["/en/s/territory/towns#stacked"] == {"table", "bar", "pyramid", "scatter"}
+    assert seen["/en/s/time/years#lines"] == {"table", "bar"}
+    # Two measures of different units on one scale would lie, and totals stacked upon their parts.
+    assert "/en/s/territory/places#table" not in seen
+    assert "stacked" not in seen["/en/s/territory/towns#table"]
+
+
+@given(
+    hide=st.sets(st.integers(0, 17)), kind=st.sampled_from(["bar", "line", "stacked", "pyramid", "scatter"])
+)
+def test_what_hidden_figures_are_changes_no_kind_that_is_offered(hide: set[int], kind: str) -> None:
+    cells = masked(BARS, tuple(hide))
+    offered = kinds_for(cells, {"chart": kind}, TIME, "en", adds_up=True)
+    assert set(offered) <= {"bar", "stacked", "pyramid", "scatter"}
+    assert (
+        kinds_for(replace(cells, status=cells.status[:0], values=cells.values[:0]), {}, TIME, "en", True)
+        == ()
+    )

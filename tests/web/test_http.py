@@ -10,6 +10,7 @@ import pytest
 from lxml import html
 from starlette.types import ASGIApp
 
+from app.serve.adhoc import Adhoc
 from app.web.app import create_app
 from tests.web.office import MemoryStore, Office
 from tests.web.visitor import ask, crawl
@@ -170,7 +171,17 @@ def test_a_wrong_address_gets_one_clear_sentence(site: ASGIApp, path: str, statu
 def test_the_site_can_only_be_read(site: ASGIApp, method: str) -> None:
     response = ask(site, PAGE, method, body=b"x" * 10_000_000 if method == "POST" else None)
     assert response.status_code == 405
+    assert response.headers["allow"] == "GET, HEAD"
     assert "552" not in response.text
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+@pytest.mark.parametrize("path", ["/xmla", "/api/v1/mdx", "/r/r1/xmla"])
+def test_what_is_only_asked_by_post_says_so(path: str, method: str) -> None:
+    response = ask(create_app(MemoryStore(), asker=Adhoc()), path, method)
+    assert response.status_code == 405
+    assert "POST" in response.headers["allow"]
+    assert "GET" not in response.headers["allow"]
 
 
 def test_head_is_get_without_a_body(site: ASGIApp) -> None:

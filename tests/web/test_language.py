@@ -27,7 +27,17 @@ def messages() -> set[str | tuple[str, ...]]:
 
 
 #: Words that some language shares with English.
-SHARED = ("null, status C", "%(size)s bytes", "Cost", "Errors", "Format", "Notes", "Text", "Versions", "text")
+SHARED = (
+    "null, status %(status)s",
+    "%(size)s bytes",
+    "Cost",
+    "Errors",
+    "Format",
+    "Notes",
+    "Text",
+    "Versions",
+    "text",
+)
 
 
 @pytest.mark.parametrize("language", [code for code in INTERFACE if code != "en"])

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import struct
 from io import BytesIO
+from urllib.parse import urlencode
 from zipfile import ZipFile
 
+import httpx
 import pytest
 from pyarrow import parquet as pq
+from starlette.types import ASGIApp
 
+from app.serve.adhoc import Adhoc
 from app.web.app import create_app
+from app.web.builder import QUERY_FORMATS
 from tests.web.office import MemoryStore
 from tests.web.visitor import ask_all, crawl
 
@@ -37,22 +42,53 @@ def opened(content: bytes) -> str:
         return "".join(archive.read(name).decode("latin-1") for name in archive.namelist())
 
 
-def test_no_answer_holds_a_hidden_figure() -> None:
-    store = MemoryStore()
+ALL_CELLS = """SELECT CrossJoin([Measures].Members, [Sex].Members) ON COLUMNS,
+  CrossJoin([Geography].Members, [Year].Members) ON ROWS FROM [Tax]"""
+
+
+@pytest.fixture(scope="module")
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture(scope="module")
+def site(store: MemoryStore) -> ASGIApp:
+    return create_app(store, asker=Adhoc())
+
+
+@pytest.fixture(scope="module")
+def found(site: ASGIApp) -> dict[str, httpx.Response]:
+    """Every answer that a reader finds."""
+    return crawl(site)
+
+
+def test_no_answer_holds_a_hidden_figure(
+    store: MemoryStore, site: ASGIApp, found: dict[str, httpx.Response]
+) -> None:
     office = store.office
     wanted: set[str] = set()
     for cell in office.hidden:
         wanted |= spellings(office.truth[cell])
     assert len(office.hidden) > 20
-    site = create_app(store)
-    answers = crawl(site)
+    answers = dict(found)
     shown = [path for path in answers if "/s/" in path and "." not in path.partition("?")[0]]
     for path in shown:
         bare, _, query = path.partition("?")
         for name in ("table", "bars", "stacked", "map", "lines"):
             embedded = f"{bare.replace('/s/', '/embed/')}/{name}?{query}"
             answers[embedded] = ask_all(site, [embedded])[0]
+    # Every cell of a table by its own address, and as a form asks for it.
+    form = "/en/s/territory/places?spot.table.row={}&spot.table.column={}"
+    spots = [form.format(row, column) for row in range(1, 15) for column in range(1, 7)]
+    answers |= dict(zip(spots, ask_all(site, spots), strict=True))
+    led = [answers[path].headers["location"].partition("#")[0] for path in spots]
+    answers |= dict(zip(led, ask_all(site, led), strict=True))
+    asked = urlencode({"mdx": ALL_CELLS})
     extra = [
+        *(f"/{language}/query?{asked}" for language in ("en", "es")),
+        *(f"/en/query.{form.extension}?{asked}" for form in QUERY_FORMATS),
+        "/en/query?place.0=rows&level.0=[Geography].[Town]&place.1=columns&build=1",
+        "/es/s/territory/places?edit=table&find.table.0=a&part.table.0=2",
         "/api/v1/catalogue.json",
         "/api/v1/structure/Tax.json",
         "/healthz",
@@ -73,23 +109,22 @@ def test_no_answer_holds_a_hidden_figure() -> None:
             assert form not in text, f"{path} holds a hidden figure"
 
 
-def test_answers_do_not_depend_on_what_is_hidden() -> None:
-    one, other = MemoryStore(), MemoryStore()
+def test_answers_do_not_depend_on_what_is_hidden(found: dict[str, httpx.Response]) -> None:
+    other = MemoryStore()
     for number, cell in enumerate(sorted(other.office.hidden)):
         other.office.truth[cell] = 3.0 + 17 * number
     other.live, _ = other.office.release()
-    answers, others = (crawl(create_app(store)) for store in (one, other))
-    assert answers.keys() == others.keys()
-    for path, response in answers.items():
+    others = crawl(create_app(other, asker=Adhoc()))
+    assert found.keys() == others.keys()
+    for path, response in found.items():
         assert response.content == others[path].content
         assert response.headers == others[path].headers
 
 
 @pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    answers = crawl(create_app(MemoryStore()))
-    kinds = {path: response.headers.get("content-type", "") for path, response in answers.items()}
-    return {path: answers[path].text for path, kind in kinds.items() if kind.startswith("text/html")}
+def pages(found: dict[str, httpx.Response]) -> dict[str, str]:
+    kinds = {path: response.headers.get("content-type", "") for path, response in found.items()}
+    return {path: found[path].text for path, kind in kinds.items() if kind.startswith("text/html")}
 
 
 def test_scripts_and_markup_in_captions_and_notes_stay_text(pages: dict[str, str]) -> None:
