@@ -36,6 +36,7 @@ SHARED = (
     "Notes",
     "Text",
     "Versions",
+    "Zeros",
     "text",
 )
 
