@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.cube import atoti, duckdb
 from app.cube.remote import RemoteServer
 from app.cube.server import Server
 from app.cube.sql import load
+from app.cube.sql.foreign import Foreign
 from app.cube.sql.postgresql import PostgreSQL
+from app.cube.sql.spark import Spark
 from app.cube.xmla import server as xmla
 from app.domain.publication import CubeDefinition
+
+DATABASES: dict[str, Callable[[str], Foreign]] = {"postgresql": PostgreSQL, "spark": Spark}
 
 
 def open_cube(definition: CubeDefinition) -> Server | RemoteServer:
@@ -22,8 +28,9 @@ def open_cube(definition: CubeDefinition) -> Server | RemoteServer:
         A file is damaged, or a server or database can't be reached.
     """
     if definition.remote is None:
-        if definition.facts.engine == "postgresql":
-            return load.open_cube(definition, PostgreSQL)
+        database = DATABASES.get(definition.facts.engine)
+        if database is not None:
+            return load.open_cube(definition, database)
         return duckdb.open_cube(definition)
     if definition.remote.engine == "atoti":
         return atoti.open_cube(definition, definition.remote)

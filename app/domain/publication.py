@@ -177,7 +177,7 @@ class FactsDefinition:
     ``respondent`` is the column that tells contributors apart (None: each row is one), ``holding`` the
     owner that units are counted under, ``weight`` the sampling weight, ``request`` a truthy mark of a
     contributor that asked for confidentiality. ``engine`` is who aggregates: ``duckdb``, which takes the
-    facts in, or ``postgresql``, where they stay at ``url``.
+    facts in, or ``postgresql`` or ``spark``, where they stay at ``url``.
     """
 
     file: str | None

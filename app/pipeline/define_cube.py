@@ -96,7 +96,8 @@ def _facts(reader: Reader, folder: Path, engine: str) -> tuple[FactsDefinition, 
         table.wrong("Keys sql and table need a url.", "Give url, or leave them out.")
     if file is not None:
         file, columns = _file(table, "file", file, folder)
-    quoted = None if name is None else '"{}"'.format(name.replace('"', '""'))
+    mark = "`" if engine == "spark" else '"'
+    quoted = None if name is None else mark + name.replace(mark, mark * 2) + mark
     roles = {role: table.text(role) for role in ("respondent", "holding", "weight", "request")}
     for role, column in roles.items():
         columns.check(table, role, column)

@@ -13,7 +13,7 @@ from app.pipeline.toml import Mistakes, Reader
 from solver.errors import InputError
 
 #: Engines by the name that a cube file gives them.
-FACTS, DATABASES, REMOTE = "duckdb", ("postgresql",), ("xmla", "atoti")
+FACTS, DATABASES, REMOTE = "duckdb", ("postgresql", "spark"), ("xmla", "atoti")
 _OTHERWISE = "read the facts with the duckdb engine."
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

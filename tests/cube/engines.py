@@ -7,15 +7,19 @@ endpoint, over the cells of a DuckDB cube.
 from __future__ import annotations
 
 import base64
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import numpy as np
 import psycopg
+import pytest
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HttpRequest
@@ -29,6 +33,7 @@ from app.cube.port import CubeServer
 from app.cube.properties import axis_properties
 from app.cube.remote import RemoteServer
 from app.cube.server import Server
+from app.cube.sql.spark import Spark
 from app.cube.xmla.server import open_cube as open_xmla
 from app.domain.catalogue import Catalogue
 from app.domain.errors import UserError
@@ -44,7 +49,8 @@ from app.web.xmla.rowset import empty_xml
 from app.web.xmla.structures import CATALOG
 from tests.databases import database_url
 
-DATABASES = ("postgresql",)
+SPARK = "local[1]"
+DATABASES = ("postgresql", "spark")
 ENGINES = ("duckdb", "xmla", *DATABASES)
 
 
@@ -127,6 +133,35 @@ def at_database(definition: CubeDefinition, engine: str, url: str) -> FactsDefin
     return replace(definition.facts, file=None, url=url, sql="select * from facts", engine=engine)
 
 
+def spark_source(definition: CubeDefinition, folder: Path) -> tuple[str, str]:
+    """Master and query of Spark in this process, over a Parquet file with the rows of the cube's file."""
+    _spark_stays()
+    base = duckdb.connect()
+    fill(definition, base.execute)
+    place = folder / f"facts{secrets.token_hex(6)}.parquet"
+    base.execute(f"COPY facts TO '{place}' (FORMAT parquet)")
+    return SPARK, f"select * from parquet.`{place}`"
+
+
+@cache
+def _spark_stays() -> Spark:
+    """It takes long to start, so that one application serves all tests of this process."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        # For little data it isn't worth while to compile queries, nor compiled code much.
+        options = {
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.memory": "512m",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": "1",
+        }
+        text = "\n".join(f"{name} {value}" for name, value in options.items())
+        Path(folder, "spark-defaults.conf").write_text(text, encoding="utf-8")
+        patch.setenv("SPARK_CONF_DIR", folder)
+        return Spark(SPARK)
+
+
 @contextmanager
 def opened(engine: str, definition: CubeDefinition, count: str = "") -> Iterator[Server | RemoteServer]:
     """A cube's server on an engine; ``count`` is the measure that counts contributors."""
@@ -139,6 +174,10 @@ def opened(engine: str, definition: CubeDefinition, count: str = "") -> Iterator
             with psycopg.connect(url) as connection:
                 fill(definition, lambda statement: connection.execute(statement.encode()))
             server = open_any(replace(definition, facts=at_database(definition, engine, url)))
+        elif engine == "spark":
+            url, sql = spark_source(definition, Path(stack.enter_context(TemporaryDirectory())))
+            facts = replace(definition.facts, file=None, url=url, sql=sql, engine=engine)
+            server = open_any(replace(definition, facts=facts))
         else:
             raw = open_cube(plain)
             stack.callback(raw.close)

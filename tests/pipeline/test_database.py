@@ -54,6 +54,13 @@ def test_the_same_release(tmp_path: Path) -> None:
     assert found.status.tolist() == wanted.status.tolist()
 
 
+def test_a_table_is_named_as_the_database_names_it(tmp_path: Path) -> None:
+    for engine, quoted in (("postgresql", '"fa`c""ts"'), ("spark", '`fa``c"ts`')):
+        changes = ("[facts]", f'engine = "{engine}"\n[facts]\nurl = "x"\ntable = \'fa`c"ts\''), (FILE, "")
+        (cube,) = load_publication(rewritten(tmp_path / engine, *changes)).cubes
+        assert cube.facts.sql == f"select * from {quoted}"
+
+
 def test_a_database_is_no_file(tmp_path: Path) -> None:
     folder = rewritten(tmp_path, ("[facts]", 'engine = "postgresql"\n[facts]'))
     with pytest.raises(UserError, match="not from a file") as caught:

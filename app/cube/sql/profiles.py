@@ -85,21 +85,21 @@ class SqlProfiler:
         self.scanner.foreign.keep(_PARTS, table)
         columns = [name for name in ("0", "p", "v") if self._has(measure, name)]
         wanted = ["who", "own", "w", "asked", *(f"m{measure}_{name}" for name in columns)]
-        listed = ", ".join(f"facts.{name}" for name in wanted)
-        return " UNION ALL ".join(
-            f"SELECT parts.owner, {listed} FROM facts JOIN {_PARTS} AS parts ON "
-            + " AND ".join(
-                [
-                    f"parts.combination = {number}",
-                    *(
-                        f"facts.{self.scanner.grouped[h, level]} = parts.p{h}"
-                        for h, level in enumerate(levels)
-                        if level >= 0
-                    ),
-                ]
-            )
-            for number, levels in enumerate(combinations)
+        ways = " UNION ALL ".join(f"SELECT {number} AS number" for number in range(len(combinations)))
+        met = [f"parts.p{h} = {self._at(h, [way[h] for way in combinations])}" for h in range(len(places))]
+        return (
+            f"SELECT parts.owner, {', '.join(f'facts.{name}' for name in wanted)} "
+            f"FROM facts CROSS JOIN ({ways}) AS ways JOIN {_PARTS} AS parts "
+            f"ON {' AND '.join(['parts.combination = ways.number', *met])}"
         )
+
+    def _at(self, hierarchy: int, levels: Sequence[int]) -> str:
+        """The member of a fact at a hierarchy's level, which each combination has its own of; 0 is All."""
+        names = ["0" if level < 0 else f"facts.{self.scanner.grouped[hierarchy, level]}" for level in levels]
+        if len(set(names)) == 1:
+            return names[0]
+        cases = " ".join(f"WHEN {number} THEN {name}" for number, name in enumerate(names))
+        return f"CASE ways.number {cases} END"
 
     def _has(self, measure: int, name: str) -> bool:
         return (name != "v") == (self.cube.measures[measure].aggregator in ("sum", "count", "avg"))
