@@ -155,7 +155,7 @@ class WorkspaceStore:
     # ------------------------------------------------------------------ uploads
 
     def put_upload(self, path: Path, name: str, author: str) -> Upload:
-        """Keep a file; one that is kept already is left as it is.
+        """Keep a file; the bytes of one that is kept already are left as they are.
 
         Raises
         ------
@@ -166,14 +166,15 @@ class WorkspaceStore:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = path.stat().st_size
-            found = self.upload(digest)
-            if found is not None:
-                return found
             upload = Upload(digest, name[:255], size, author, datetime.now(UTC))
             with self._database.writing() as connection, path.open("rb") as file:
                 _lock(connection)
-                if connection.scalar(sa.select(t.upload.c.digest).where(t.upload.c.digest == digest)):
-                    return upload
+                row = connection.execute(sa.select(t.upload).where(t.upload.c.digest == digest)).one_or_none()
+                if row is not None:
+                    # It counts as new, so that it isn't forgotten before it is used.
+                    again = sa.update(t.upload).where(t.upload.c.digest == digest)
+                    connection.execute(again.values(created=upload.created))
+                    return Upload(**{**row._mapping, "created": upload.created})
                 connection.execute(sa.insert(t.upload).values(**vars(upload)))
                 for number, body in enumerate(iter(lambda: file.read(CHUNK), b"")):
                     connection.execute(
@@ -182,6 +183,18 @@ class WorkspaceStore:
         except OSError as error:
             raise OperatorError(f"File {name} can't be read: {error.strerror}.") from error
         return upload
+
+    def forget_uploads(self, before: datetime) -> tuple[Upload, ...]:
+        """Take out uploads from before a moment that no version and no draft holds; gives them."""
+        used = sa.select(t.version_file.c.upload_digest).where(t.version_file.c.upload_digest.is_not(None))
+        unused = sa.and_(t.upload.c.created < before, t.upload.c.digest.not_in(used))
+        with self._database.writing() as connection:
+            _lock(connection)
+            rows = connection.execute(sa.select(t.upload).where(unused)).all()
+            digests = [row.digest for row in rows]
+            connection.execute(sa.delete(t.upload_chunk).where(t.upload_chunk.c.upload_digest.in_(digests)))
+            connection.execute(sa.delete(t.upload).where(t.upload.c.digest.in_(digests)))
+        return tuple(Upload(**row._mapping) for row in rows)
 
     def upload(self, digest: str) -> Upload | None:
         """What is known of an upload."""

@@ -13,6 +13,9 @@ from app.domain.errors import Mistake, UserError
 TEXT_ENDINGS = (".toml", ".md", ".mdx", ".txt", ".json", ".geojson", ".topojson", ".svg")
 FACT_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
 LONGEST_TEXT = 1 << 20
+#: Borders are long texts that nobody types.
+LONGEST_MAP = 32 << 20
+MAP_ENDINGS = (".json", ".geojson", ".topojson")
 MOST_FILES = 5000
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
@@ -71,10 +74,9 @@ class Files:
         mistakes = []
         for path, text in self.texts.items():
             mistakes += _wrong_path(path, TEXT_ENDINGS)
-            if len(text) > LONGEST_TEXT:
-                mistakes.append(
-                    Mistake(path, 0, 0, "The file is too long.", "Write at most a million letters.")
-                )
+            if len(text) > longest(path):
+                most = f"At most {longest(path) >> 20} million letters are kept."
+                mistakes.append(Mistake(path, 0, 0, "The file is too long.", most))
             if not _storable(text):
                 mistakes.append(Mistake(path, 0, 0, "The text holds a character that can't be kept."))
         for path in self.uploads:
@@ -104,6 +106,11 @@ class Change:
     path: str
     kind: str
     lines: tuple[str, ...]
+
+
+def longest(path: str) -> int:
+    """Letters that a text may have at a path."""
+    return LONGEST_MAP if path.lower().endswith(MAP_ENDINGS) else LONGEST_TEXT
 
 
 def text_digest(text: str) -> str:

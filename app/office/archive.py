@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from app.domain.errors import Mistake, UserError
-from app.domain.version import FACT_ENDINGS, LONGEST_TEXT, MOST_FILES, TEXT_ENDINGS, Files, Version
+from app.domain.version import FACT_ENDINGS, MOST_FILES, TEXT_ENDINGS, Files, Version, longest
 from app.office.versions import Versions
 
 #: Bytes that an archive may unpack to, and how many times its own size.
@@ -83,7 +83,7 @@ def unpacked(source: IO[bytes], size: int, largest: int = LARGEST) -> Iterator[U
                 for number, (path, entry) in enumerate(entries.items()):
                     is_text = path.lower().endswith(TEXT_ENDINGS) and not path.lower().endswith(FACT_ENDINGS)
                     place = Path(scratch, f"{number}")
-                    limit = min(left, LONGEST_TEXT * 4) if is_text else left
+                    limit = min(left, longest(path) * 4) if is_text else left
                     left -= _unpack(archive, entry, place, path, limit)
                     if is_text:
                         texts[path] = _text(place, path)

@@ -121,6 +121,13 @@ class Drafting:
         """Throw a draft away."""
         self._versions.discard(draft)
         self._journal.record(actor, "draft.discard", f"draft {draft.id}", origin=origin)
+        self.tidy(actor, origin)
+
+    def tidy(self, actor: Actor, origin: str = "") -> None:
+        """Forget facts that were uploaded a while ago and are in no version and no draft."""
+        for upload in self._versions.forget_unused():
+            facts = {"sha256": upload.digest, "bytes": upload.size}
+            self._journal.record(actor, "facts.forget", upload.name, facts, None, origin)
 
     def publish(self, actor: Actor, draft: Version, message: str, origin: str = "") -> Version:
         """Make a draft the current version.

@@ -64,55 +64,39 @@ class Releases:
         """The time by the clock that decides about embargoes."""
         return self._book.now()
 
-    def approve(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
-        """Say that an audited release may be shown.
-
-        Raises
-        ------
-        UserError
-            If it can't be done now or not by this person, or somebody moved the release since ``version``;
-            so of every move.
-        """
-        return self._done(actor, ReleaseAction.APPROVE, release_id, version, origin)
-
-    def revoke(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
-        """Take an approval back."""
-        return self._done(actor, ReleaseAction.REVOKE, release_id, version, origin)
-
-    def schedule(
-        self, actor: Actor, release_id: str, version: int, embargo: datetime, origin: str = ""
-    ) -> ReleaseRecord:
-        """Let an approved release go live by itself at a moment."""
-        return self._done(actor, ReleaseAction.SCHEDULE, release_id, version, origin, embargo)
-
-    def unschedule(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
-        """Let a scheduled release wait for a new decision."""
-        return self._done(actor, ReleaseAction.UNSCHEDULE, release_id, version, origin)
-
-    def publish(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
-        """Show an approved release now."""
-        return self._done(actor, ReleaseAction.PUBLISH, release_id, version, origin)
-
-    def roll_back(self, actor: Actor, release_id: str, version: int, origin: str = "") -> ReleaseRecord:
-        """Show an earlier release again."""
-        return self._done(actor, ReleaseAction.ROLL_BACK, release_id, version, origin)
-
-    def withdraw(
-        self, actor: Actor, release_id: str, version: int, reason: str, origin: str = ""
-    ) -> ReleaseRecord:
-        """Take a release down for good, or never show it."""
-        return self._done(actor, ReleaseAction.WITHDRAW, release_id, version, origin, reason)
-
-    def _done(
+    def move(
         self,
         actor: Actor,
         action: ReleaseAction,
         release_id: str,
         version: int,
-        origin: str,
-        *more: object,
+        origin: str = "",
+        embargo: datetime | None = None,
+        reason: str = "",
     ) -> ReleaseRecord:
-        """A move, which the book records together with it; one that is refused is recorded here."""
+        """Make a move, which the book records together with it; one that is refused is recorded here.
+
+        Parameters
+        ----------
+        version : int
+            Of the release, as it was when this was decided.
+        embargo : datetime
+            When it is to be shown, of one that is scheduled.
+        reason : str
+            Why it is withdrawn.
+
+        Raises
+        ------
+        UserError
+            If it can't be done now or not by this person, or somebody moved the release since ``version``.
+        """
+        more: tuple[object, ...] = ()
+        if action is ReleaseAction.SCHEDULE:
+            if embargo is None:
+                raise UserError("Say when it shall be shown.")
+            more = (embargo,)
+        elif action is ReleaseAction.WITHDRAW:
+            more = (reason,)
         move: Callable[..., ReleaseRecord] = getattr(self._book, action.replace("-", "_"))
         before = {"state": str(self.get(release_id).state)}
         try:

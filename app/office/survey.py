@@ -20,6 +20,12 @@ from app.office.intake import Problem, Rows, Writing, read_rows
 #: Values that a column may have to be offered as a level.
 MOST_MEMBERS = 20_000
 
+#: What statistical files call sampling weights, in the office's languages.
+_WEIGHT = re.compile(
+    r"(?:(?:sampl(?:e|ing)|design|final|survey)[ _.-]?)?(?:weights?|wgt|wt)"
+    r"|(?:factor|fact|coeficient|coeficiente)(?:[ _.-]?(?:de|d))?[ _.-]?(?:elev\w*|expan\w*|pond\w*)"
+    r"|pesos?|pes|pondera\w*|elevador|facele\w*"
+)
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -45,7 +51,7 @@ class ColumnFacts:
 class Proposal:
     """What a column could be.
 
-    ``role`` is level, label, measure, respondent or nothing; ``above`` the column of the level above;
+    ``role`` is level, label, measure, respondent, weight or nothing; ``above`` the column of the level above;
     ``labels`` the level that it gives captions to.
     """
 
@@ -179,8 +185,9 @@ def _as_array(column: _Column) -> NDArray[np.int64]:
 def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) -> tuple[Proposal, ...]:
     """What each column could be, from its values and from which column determines which.
 
-    A column with a value of its own in every row tells respondents apart; numbers with many values are
-    measures; of the others, A lies below B where each A has one B, and labels it where each B has one A too.
+    A column with a value of its own in every row tells respondents apart; numbers that are called a weight
+    are sampling weights, others with many values measures; of the rest, A lies below B where each A has one
+    B, and labels it where each B has one A too.
     """
     roles: dict[str, Proposal] = {}
     levels: list[int] = []
@@ -192,6 +199,8 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
             and "respondent" not in {p.role for p in roles.values()}
         ):
             roles[fact.name] = Proposal(fact.name, "respondent")
+        elif _is_weight(fact) and "weight" not in {p.role for p in roles.values()}:
+            roles[fact.name] = Proposal(fact.name, "weight")
         elif fact.numeric and (not fact.integer or fact.distinct == -1 or fact.distinct > max(50, n // 10)):
             roles[fact.name] = Proposal(fact.name, "measure")
         elif fact.distinct != -1 and 1 < fact.distinct <= max(50, n // 2) and not fact.missing:
@@ -223,6 +232,12 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
         nearest = max(above, key=lambda b: facts[b].distinct, default=None)
         roles[fact.name] = Proposal(fact.name, "level", above="" if nearest is None else facts[nearest].name)
     return tuple(roles[fact.name] for fact in facts)
+
+
+def _is_weight(fact: ColumnFacts) -> bool:
+    """Whether a column is called what sampling weights are called, and could be one."""
+    numbers = fact.numeric and not fact.wrong and not fact.negative and not fact.missing
+    return numbers and _WEIGHT.fullmatch(fact.name.strip().casefold()) is not None
 
 
 def _determines(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:

@@ -8,14 +8,26 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from app.db.workspace import WorkspaceStore
 from app.domain.errors import Mistake, OperatorError, UserError
-from app.domain.version import FACT_ENDINGS, TEXT_ENDINGS, Change, Files, Upload, Version
+from app.domain.version import (
+    FACT_ENDINGS,
+    LONGEST_TEXT,
+    TEXT_ENDINGS,
+    Change,
+    Files,
+    Upload,
+    Version,
+    text_digest,
+)
 
 #: Names the version that a folder was written from, so that it isn't written twice.
 MARK = ".version"
+#: How long an upload that isn't used yet is kept.
+GRACE = timedelta(days=7)
 
 
 class Versions:
@@ -169,6 +181,14 @@ class Versions:
         """Keep a file of facts."""
         return self._store.put_upload(path, name, author)
 
+    def forget_unused(self, grace: timedelta = GRACE) -> tuple[Upload, ...]:
+        """Forget uploads that nobody has used for a while: no version and no draft holds them."""
+        forgotten = self._store.forget_uploads(datetime.now(UTC) - grace)
+        if self._cache is not None:
+            for upload in forgotten:
+                (self._cache / upload.digest).unlink(missing_ok=True)
+        return forgotten
+
     def upload(self, digest: str) -> Upload:
         """What is known of an upload.
 
@@ -317,9 +337,12 @@ def _flat(files: Files) -> dict[str, tuple[str, str]]:
 
 
 def _lines(content: tuple[str, str] | None) -> list[str]:
+    """What a difference is told by: lines of a text, and of what is too long to be read its mark."""
     if content is None:
         return []
     kind, body = content
+    if kind == "text" and len(body) > LONGEST_TEXT:
+        return [f"{len(body)} letters {text_digest(body)[:16]}"]
     return body.splitlines() if kind == "text" else [f"facts {body[:16]}"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,40 @@ def test_texts_that_no_database_keeps_are_refused(office: Office, text: str) -> 
         office.versions.save({"a.toml": text}, None, "ana", "m")
 
 
+def test_borders_may_be_longer_than_what_people_write(office: Office) -> None:
+    long = "x" * (1 + (1 << 20))
+    version = office.versions.save({"maps/a.geojson": long}, None, "ana", "m")
+    again = office.versions.save({"maps/a.geojson": long + "y"}, version, "ana", "m")
+    (change,) = office.versions.diff(version, again)
+    assert sum(map(len, change.lines)) < 200
+    with pytest.raises(UserError, match="too long"):
+        Files({"maps/a.geojson": "x" * (1 + (32 << 20))})
+
+
+def test_uploads_that_nobody_uses_are_forgotten_after_a_while(office: Office, tmp_path: Path) -> None:
+    digests = {}
+    for name in ("used", "drafted", "left"):
+        (tmp_path / name).write_text(name)
+        digests[name] = office.versions.put_upload(tmp_path / name, f"{name}.csv", "ana").digest
+    office.versions.save(TEXTS, None, "ana", "m", {"data/used.csv": digests["used"]})
+    draft = office.versions.begin("ana")
+    office.versions.edit(draft, Files(TEXTS, {"data/drafted.csv": digests["drafted"]}))
+    assert office.versions.forget_unused() == ()
+    (forgotten,) = office.versions.forget_unused(timedelta(0))
+    assert (forgotten.name, forgotten.digest) == ("left.csv", digests["left"])
+    with pytest.raises(UserError, match="no such upload"):
+        office.versions.upload(digests["left"])
+    assert b"".join(office.versions.chunks(digests["used"])) == b"used"
+    # Put in again, it is there again, and what is used later is kept.
+    again = office.versions.put_upload(tmp_path / "left", "again.csv", "ben")
+    assert (again.digest, again.author) == (digests["left"], "ben")
+    office.versions.discard(office.versions.version(draft.id))
+    assert {upload.name for upload in office.versions.forget_unused(timedelta(0))} == {
+        "drafted.csv",
+        "again.csv",
+    }
+
+
 def test_a_folder_travels_with_its_facts_and_means_the_same(office: Office, tmp_path: Path) -> None:
     folder = tmp_path / "starter"
     create_starter(folder)
@@ -152,7 +187,8 @@ def test_a_large_upload_is_whole_and_damage_is_noticed(office: Office, tmp_path:
     file = tmp_path / "f.csv"
     file.write_bytes(b"a,b\n" + b"1,2\n" * 700_000)
     upload = office.versions.put_upload(file, "f.csv", "ana")
-    assert office.versions.put_upload(file, "g.csv", "ben") == upload
+    again = office.versions.put_upload(file, "g.csv", "ben")
+    assert (again.digest, again.name, again.author) == (upload.digest, "f.csv", "ana")
     assert b"".join(office.versions.chunks(upload.digest)) == file.read_bytes()
     with office.store.database.engine.begin() as raw:
         raw.execute(sa.text("delete from upload_chunk where number = 1"))

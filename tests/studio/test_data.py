@@ -101,6 +101,27 @@ def test_roles_and_hierarchies_are_proposed(tmp_path: Path) -> None:
     assert found["turnover"].role == "measure"
 
 
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("WEIGHT", "weight"),
+        ("sample_weight", "weight"),
+        ("Factor de elevación", "weight"),
+        ("FACTOR_ELEV", "weight"),
+        ("Peso", "weight"),
+        ("weighted income", "measure"),
+        ("factor", "measure"),
+    ],
+)
+def test_a_sampling_weight_is_no_measure(tmp_path: Path, name: str, role: str) -> None:
+    body = written().replace(b",sector,turnover", f",{name},turnover".encode()).replace(b"sector ", b"1.0")
+    found = surveyed(tmp_path, body)
+    (proposal,) = [item for item in found.proposals if item.column == name]
+    assert proposal.role in ((role,) if role == "weight" else ("measure", "level"))
+    twice = surveyed(tmp_path, body.replace(b"region,code", b"weight,code").replace(b"a,N,", b"a,1,"))
+    assert [item.role for item in twice.proposals].count("weight") <= 1
+
+
 def test_what_is_wrong_is_told_by_line(tmp_path: Path) -> None:
     lines = written().decode().splitlines()
     lines[10] = lines[10].replace("338.", "n/a ").replace("333.", "n/a ")

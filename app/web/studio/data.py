@@ -137,6 +137,7 @@ def upload(visit: Visit) -> Response:
     visit.office.journal.record(
         visit.actor, "facts.upload", name, None, {"sha256": kept.digest, "bytes": kept.size}, visit.origin
     )
+    visit.office.drafting.tidy(visit.actor, visit.origin)
     return visit.redirect(f"/studio/drafts/{draft.id}/data/{kept.digest}", "uploaded")
 
 

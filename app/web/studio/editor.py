@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.people import Permission
-from app.domain.version import Files, Version
+from app.domain.version import LONGEST_TEXT, Files, Version
 from app.office.sheet_form import CHARTS, VIEWS, ParameterForm, QueryForm, SheetForm, read_form, write_form
 from app.web.studio.drafts import draft_link, draft_of, languages_of
 from app.web.studio.publication import publication_link
@@ -40,6 +40,7 @@ class TextPage:
     mistakes: tuple[Mistake, ...]
     preview: str
     form: str
+    too_long: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,11 @@ def _text(
 ) -> TextPage:
     preview, form, _own = _addresses(draft, path)
     frame = visit.frame(path, publication_link(visit), draft_link(visit, draft))
-    return TextPage(frame, draft.id, revision, path, text, mistakes, preview, form)
+    rules = f"/studio/drafts/{draft.id}/rules" if path == "publication.toml" else ""
+    shown = text if len(text) <= LONGEST_TEXT else ""
+    return TextPage(
+        frame, draft.id, revision, path, shown, mistakes, preview, form or rules, bool(text) > bool(shown)
+    )
 
 
 @routes.post("/studio/drafts/{draft:int}/text/{path:path}", Permission.EDIT_PUBLICATION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from starlette.responses import Response
@@ -108,48 +109,6 @@ def certificate(visit: Visit) -> Response:
     return visit.attachment(text.encode(), "application/json", f"certificate-{record.id}.json")
 
 
-@routes.post("/studio/releases/{release}/approve", Permission.APPROVE_RELEASES)
-def approve(visit: Visit) -> Response:
-    """Say that an audited release may be shown."""
-    return _move(visit, "approve")
-
-
-@routes.post("/studio/releases/{release}/revoke", Permission.APPROVE_RELEASES)
-def revoke(visit: Visit) -> Response:
-    """Take an approval back."""
-    return _move(visit, "revoke")
-
-
-@routes.post("/studio/releases/{release}/schedule", Permission.MANAGE_RELEASES)
-def schedule(visit: Visit) -> Response:
-    """Let an approved release go live by itself."""
-    return _move(visit, "schedule")
-
-
-@routes.post("/studio/releases/{release}/unschedule", Permission.MANAGE_RELEASES)
-def unschedule(visit: Visit) -> Response:
-    """Let a scheduled release wait."""
-    return _move(visit, "unschedule")
-
-
-@routes.post("/studio/releases/{release}/publish", Permission.MANAGE_RELEASES)
-def publish(visit: Visit) -> Response:
-    """Show an approved release now."""
-    return _move(visit, "publish")
-
-
-@routes.post("/studio/releases/{release}/roll-back", Permission.MANAGE_RELEASES)
-def roll_back(visit: Visit) -> Response:
-    """Show an earlier release again."""
-    return _move(visit, "roll-back")
-
-
-@routes.post("/studio/releases/{release}/withdraw", Permission.MANAGE_RELEASES)
-def withdraw(visit: Visit) -> Response:
-    """Take a release down for good, or never show it."""
-    return _move(visit, "withdraw")
-
-
 @routes.get("/studio/api/releases", Permission.READ_OFFICE)
 def releases_document(visit: Visit) -> Response:
     """Every release, for programs."""
@@ -181,31 +140,36 @@ def _record(visit: Visit) -> ReleaseRecord:
     return found
 
 
-def _move(visit: Visit, action: str) -> Response:
-    record, releases, origin = _record(visit), visit.office.releases, visit.origin
+def _move(visit: Visit, action: ReleaseAction) -> Response:
+    """Make a move with the release of the address, decided on the version that the page showed."""
+    record = _record(visit)
     version = visit.integer("version")
     if version is None:
         raise RefusedError(400)
     try:
-        match ReleaseAction(action):
-            case ReleaseAction.SCHEDULE:
-                moment = embargo_moment(visit.text("moment"), visit.text("zone"))
-                releases.schedule(visit.actor, record.id, version, moment, origin)
-            case ReleaseAction.WITHDRAW:
-                releases.withdraw(visit.actor, record.id, version, visit.text("reason")[:1000], origin)
-            case ReleaseAction.APPROVE:
-                releases.approve(visit.actor, record.id, version, origin)
-            case ReleaseAction.REVOKE:
-                releases.revoke(visit.actor, record.id, version, origin)
-            case ReleaseAction.UNSCHEDULE:
-                releases.unschedule(visit.actor, record.id, version, origin)
-            case ReleaseAction.PUBLISH:
-                releases.publish(visit.actor, record.id, version, origin)
-            case ReleaseAction.ROLL_BACK:
-                releases.roll_back(visit.actor, record.id, version, origin)
+        embargo = None
+        if action is ReleaseAction.SCHEDULE:
+            embargo = embargo_moment(visit.text("moment"), visit.text("zone"))
+        reason = visit.text("reason")[:1000]
+        visit.office.releases.move(visit.actor, action, record.id, version, visit.origin, embargo, reason)
     except UserError as error:
-        return visit.page(_release(visit, visit.say(str(error))), 422)
+        return visit.page(_release(visit, visit.said(error)), 422)
     return visit.redirect(f"/studio/releases/{record.id}", "moved")
+
+
+#: What each move takes; there is a route for each.
+MOVES = {
+    ReleaseAction.APPROVE: Permission.APPROVE_RELEASES,
+    ReleaseAction.REVOKE: Permission.APPROVE_RELEASES,
+    ReleaseAction.SCHEDULE: Permission.MANAGE_RELEASES,
+    ReleaseAction.UNSCHEDULE: Permission.MANAGE_RELEASES,
+    ReleaseAction.PUBLISH: Permission.MANAGE_RELEASES,
+    ReleaseAction.ROLL_BACK: Permission.MANAGE_RELEASES,
+    ReleaseAction.WITHDRAW: Permission.MANAGE_RELEASES,
+}
+
+for _action, _permission in MOVES.items():
+    routes.post(f"/studio/releases/{{release}}/{_action}", _permission)(partial(_move, action=_action))
 
 
 def _release(visit: Visit, wrong: str) -> ReleasePage:
