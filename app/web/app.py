@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from app.domain.errors import OperatorError
 from app.domain.publication import QueryDefinition
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError, Served
 from app.serve.port import Asker, ReleaseStore
@@ -42,7 +43,7 @@ from app.web.limits import Limits, RateLimit
 from app.web.locate import RELEASE, locate
 from app.web.pages import Site
 from app.web.query_routes import Queries
-from app.web.refusals import RefusalError, sentence
+from app.web.refusals import RefusalError, sentence, unreachable
 from app.web.render import Renderer
 from app.web.reply import NO_STORE, Reply, redirect
 from app.web.search import SearchIndex
@@ -102,11 +103,11 @@ def _is_embeddable(path: str) -> bool:
     return path.split("/")[2:3] == ["embed"]
 
 
-def _last_words(path: str) -> tuple[str, bytes]:
+def _last_words(path: str, status: int) -> tuple[str, bytes]:
     language = path.split("/")[1] if path.split("/")[1:2] and path.split("/")[1] in INTERFACE else "en"
+    words = unreachable(language) if status == 503 else sentence(status, language)
     if path.startswith("/api/"):
-        return "application/problem+json", problem(500, sentence(500, language))
-    words = sentence(500, language)
+        return "application/problem+json", problem(status, words)
     page = (
         f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>{words}</title><h1>{words}</h1>'
     )
@@ -158,7 +159,7 @@ class _Front:
         get("/{language}/embed/{path:path}")(self.embed)
         get("/{language}/f/{path:path}")(self.folder)
         get("/{language}/s/{path:path}")(self.sheet)
-        for error in (RefusalError, NotPublishedError, ReleaseMovedError, HTTPException):
+        for error in (RefusalError, NotPublishedError, ReleaseMovedError, HTTPException, OperatorError):
             app.add_exception_handler(error, self._desk.refuse)
         return app
 

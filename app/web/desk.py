@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -13,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from app.domain.errors import OperatorError
 from app.serve.answer import LiveReader, ReleaseMovedError
 from app.web import pages
 from app.web.contents import Contents
@@ -20,9 +22,11 @@ from app.web.contexts import Page
 from app.web.language import INTERFACE, preferred
 from app.web.locate import LOCATED, RELEASE, Located
 from app.web.pages import Site
-from app.web.refusals import RefusalError, sentence
+from app.web.refusals import RefusalError, sentence, unreachable
 from app.web.render import Renderer
 from app.web.reply import LASTING, NO_STORE, REVALIDATE, Headers, Reply
+
+log = logging.getLogger("celosia.site")
 
 HTML = "text/html; charset=utf-8"
 PROBLEM = "application/problem+json"
@@ -106,6 +110,9 @@ class Desk:
         language, site = self._reader_of(request)
         if isinstance(error, RefusalError):
             status, text = error.status, error.sentence(language)
+        elif isinstance(error, OperatorError):
+            log.error("%s while answering", type(error).__name__)
+            status, text = 503, unreachable(language)
         else:
             if isinstance(error, HTTPException):
                 status = error.status_code

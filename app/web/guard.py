@@ -13,12 +13,15 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.domain.errors import CelosiaError, InternalError
+from app.domain.errors import CelosiaError, InternalError, OperatorError
 from app.serve.stamp import Sealed, is_genuine
 from app.web.locate import HEAD, LOCATED, RELEASE, Located
 from app.web.reply import REPLY, SEAL, RawHeaders
 
 log = logging.getLogger("celosia.guard")
+
+#: When to ask again while the storage can't be reached.
+RETRY_SECONDS = b"5"
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -58,7 +61,8 @@ class Guard:
     is_embeddable : callable
         Whether other sites may frame the address.
     refusal : callable
-        Media type and body of the 500 for an address, in its reader's language; without any detail.
+        Media type and body for an address and a status (500; 503 where the office's storage fails), in its
+        reader's language; without any detail.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class Guard:
         locate: Callable[[Scope], Located],
         is_data: Callable[[str], bool],
         is_embeddable: Callable[[str], bool],
-        refusal: Callable[[str], tuple[str, bytes]],
+        refusal: Callable[[str, int], tuple[str, bytes]],
     ) -> None:
         self._app = app
         self._locate = locate
@@ -110,6 +114,9 @@ class Guard:
                 log.info("%s: the connection broke off", type(error).__name__)
                 return
             _log_place(error)
+            if isinstance(error, OperatorError):
+                await gate.refuse("the storage failed", 503)
+                return
             known = isinstance(error, CelosiaError)
             await gate.refuse("known failure" if known else "unforeseen failure")
         else:
@@ -239,22 +246,23 @@ class _Gate:
         headers = [*self._held["headers"], *security]
         await self._out({"type": "http.response.start", "status": self._held["status"], "headers": headers})
 
-    async def refuse(self, cause: str) -> None:
-        """Answer 500 with nothing of what was to be said; cut the connection if it's too late for that."""
+    async def refuse(self, cause: str, status: int = 500) -> None:
+        """Answer with nothing of what was to be said; cut the connection if it's too late for that."""
         log.error("blocked a response: %s", cause)
         ended, self._ended = self._ended, True
         if ended:
             return
         if self._begun:
             raise LeakBlockedError(cause) from None
-        media_type, body = self._guard._refusal(self.path)
+        media_type, body = self._guard._refusal(self.path, status)
         headers = [
             (b"content-type", media_type.encode()),
             (b"content-length", str(len(body)).encode()),
             (b"cache-control", b"no-store"),
+            *([(b"retry-after", RETRY_SECONDS)] if status == 503 else []),
             *_SECURITY,
         ]
-        await self._out({"type": "http.response.start", "status": 500, "headers": headers})
+        await self._out({"type": "http.response.start", "status": status, "headers": headers})
         await self._out(
             {"type": "http.response.body", "body": b"" if self._head else body, "more_body": False}
         )

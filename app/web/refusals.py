@@ -24,6 +24,9 @@ SENTENCES = {
     503: _("Nothing is published at the moment. Please come back later."),
 }
 
+#: Of a 503 while there is a release, but the storage doesn't answer.
+UNREACHABLE = _("The figures can't be reached at the moment. Please come back shortly.")
+
 #: Letters of a reader's own words that are said back.
 _LONGEST = 80
 
@@ -60,3 +63,8 @@ def sentence(status: int, language: str) -> str:
     """The sentence for a status, in a language; that of the nearest kind for a rarer status."""
     nearest = status if status in SENTENCES else 400 if status < 500 else 500
     return translations(language).gettext(SENTENCES[nearest])
+
+
+def unreachable(language: str) -> str:
+    """The sentence for when the storage doesn't answer, in a language."""
+    return translations(language).gettext(UNREACHABLE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,9 +30,16 @@ def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def no_room(size: int) -> None:
+    """From now on no file of this process grows beyond so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
 def work(errand: Errand, where: str, connection: Connection) -> None:
     """What the process does: the errand, up to where it dies."""
     told = JobTable.report
+    if where == "no room for files":
+        no_room(2048)
 
     def report(self: JobTable, lease: Lease, progress: StepProgress) -> None:
         begins = progress.message == "begins"
@@ -40,6 +48,8 @@ def work(errand: Errand, where: str, connection: Connection) -> None:
         told(self, lease, progress)
         if begins and f"wait {progress.step}" == where:
             signal.pause()
+        if begins and progress.step == "suppress" and where == "no room for the database":
+            no_room(1)
 
     @sa.event.listens_for(sa.Engine, "after_cursor_execute")
     def watch(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -95,7 +105,8 @@ class Forks:
     """A launcher of such processes. The first stops or dies where the first of ``places`` says, and so on.
 
     A step's name: killed as it begins; ``wait`` and a name: stands still there; ``transaction``: killed
-    while it releases.
+    while it releases; ``no room for files``: none that it writes grows; ``no room for the database``: from
+    the search on.
     """
 
     def __init__(self, url: str, office: Path | None, *places: str) -> None:

@@ -30,7 +30,7 @@ def guarded(app: ASGIApp, live: str | None = "r1") -> Guard:
         locate=lambda scope: Located(live, scope["path"]),
         is_data=lambda path: path.startswith("/data"),
         is_embeddable=lambda path: False,
-        refusal=lambda path: ("text/plain", b"Sorry."),
+        refusal=lambda path, status: ("text/plain", b"Sorry."),
     )
 
 
@@ -191,6 +191,19 @@ def test_a_store_that_fails_gives_a_clear_sentence_and_no_data(caplog: pytest.Lo
     app = create_app(store, patience=0)
     store.releases = _raising(OperatorError("disk on fire"))  # type: ignore[method-assign,assignment]
     response = ask(app, "/es/s/time/years")
-    assert response.status_code == 500
-    assert "Algo ha fallado" in response.text
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "5"
+    assert "no están accesibles" in response.text
+    assert "fire" not in response.text
+    assert ask(app, "/api/v1/catalogue.json").json()["status"] == 503
+
+
+def test_a_store_that_fails_within_a_page_says_the_same() -> None:
+    store = MemoryStore()
+    app = create_app(store, patience=0)
+    fail = _raising(OperatorError("disk on fire"))
+    store.layout = lambda *_: fail()  # type: ignore[method-assign,assignment,return-value]
+    response = ask(app, "/es/s/time/years")
+    assert response.status_code == 503
+    assert "no están accesibles" in response.text
     assert "fire" not in response.text
