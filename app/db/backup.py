@@ -41,6 +41,9 @@ _ROWS = 500
 #: Of tables whose rows hold whole files or results of steps.
 _LARGE_ROWS = 8
 _LONGEST_MANIFEST = 1 << 20
+#: How many times its own size a backup may unpack to; some bytes are always allowed.
+_SWELLS = 200
+_FREE_SWELLING = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def _checked(archive: zipfile.ZipFile, path: Path) -> Backup:
+    allowed = max(_FREE_SWELLING, path.stat().st_size * _SWELLS)
     try:
         info = archive.getinfo(MANIFEST)
         if info.file_size > _LONGEST_MANIFEST:
@@ -228,6 +232,9 @@ def _checked(archive: zipfile.ZipFile, path: Path) -> Backup:
             digest = hashlib.sha256()
             with archive.open(f"{name}.jsonl") as lines:
                 while chunk := lines.read(1 << 20):
+                    allowed -= len(chunk)
+                    if allowed < 0:
+                        raise UserError(f"{path} unpacks to more than is allowed. Nothing was restored.")
                     digest.update(chunk)
             if digest.hexdigest() != member["sha256"]:
                 raise _damaged(path)

@@ -27,13 +27,17 @@ from app.domain.errors import OperatorError, UserError
 #: Encodings that a reader may choose; the first is tried first.
 ENCODINGS = ("utf-8", "cp1252", "iso8859-15", "utf-16", "cp850", "mac-roman")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-#: Bytes that a compressed file may unpack to.
+#: Bytes that a compressed file may unpack to, and how many times its own size; some are always allowed.
 LARGEST = 4 << 30
 LARGEST_WORKBOOK = 100 << 20
+_SWELLS = 200
+_FREE_SWELLING = 64 << 20
 MOST_COLUMNS = 200
 MOST_PROBLEMS = 200
 _HEAD = 1 << 18
 _LONGEST_FIELD = 1 << 16
+_LONGEST_LINE = 1 << 22
+_TOO_MUCH = "The file unpacks to more than is allowed."
 
 _COMMA_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)\.\d+")
@@ -102,10 +106,35 @@ def detect(path: Path, name: str) -> Writing:
     return Writing("csv", encoding, bom, separator, "," if commas > points else ".")
 
 
+def _allowed(path: Path, largest: int = LARGEST) -> int:
+    """Bytes that a compressed file may unpack to."""
+    return min(largest, max(_FREE_SWELLING, path.stat().st_size * _SWELLS))
+
+
+class _Unpacked(gzip.GzipFile):
+    """A compressed file that is read no further than it may swell."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._left = _allowed(path)
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._counted(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def _counted(self, body: bytes) -> bytes:
+        self._left -= len(body)
+        if self._left < 0:
+            raise UserError(_TOO_MUCH)
+        return body
+
+
 def _opened(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+    return _Unpacked(path) if packed else path.open("rb")  # type: ignore[return-value]
 
 
 def _encoding(head: bytes, rest: IO[bytes]) -> tuple[str, bool]:
@@ -215,17 +244,13 @@ def _read_csv(path: Path, writing: Writing) -> Rows:
 
 
 def _text_lines(path: Path, encoding: str) -> Iterator[str]:
-    read = 0
     with _opened(path) as file, TextIOWrapper(file, encoding, errors="replace", newline="") as text:
-        for number, line in enumerate(text):
-            read += len(line)
-            if read > LARGEST:
-                raise UserError("The file unpacks to more than is allowed.")
-            yield (
-                line.removeprefix("\ufeff").replace("\0", "\ufffd")
-                if not number
-                else line.replace("\0", "\ufffd")
-            )
+        start = "\ufeff"
+        while line := text.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise UserError("A line is longer than any that holds data.")
+            yield line.removeprefix(start).replace("\0", "\ufffd")
+            start = ""
 
 
 def _plain(text: str, decimal: str) -> str:
@@ -280,8 +305,8 @@ def _read_workbook(path: Path) -> Rows:
         if path.stat().st_size > LARGEST_WORKBOOK:
             raise UserError("A workbook this large can't be read. Save it as CSV or Parquet.")
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > LARGEST // 8:
-                raise UserError("The file unpacks to more than is allowed.")
+            if sum(entry.file_size for entry in archive.infolist()) > _allowed(path, LARGEST // 8):
+                raise UserError(_TOO_MUCH)
         book = load_workbook(BytesIO(path.read_bytes()), read_only=True, data_only=True)
         lines = book.worksheets[0].iter_rows(values_only=True)
         names = _checked_names([_said(value) for value in _trimmed(next(lines, ()))])

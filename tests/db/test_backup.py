@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from pathlib import Path
@@ -173,3 +174,26 @@ def test_a_backup_is_of_one_moment(full: Store, tmp_path: Path) -> None:
     restore(store.database, path)
     assert repr(contents(store.database)) == repr(before)
     store.close()
+
+
+def test_a_backup_that_swells_without_measure_is_refused_before_it_is_read(
+    full: Store, tmp_path: Path
+) -> None:
+    """Its hashes are right: whoever makes a bomb can make them so."""
+    good = tmp_path / "good"
+    back_up(full.database, good)
+    with zipfile.ZipFile(good) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    body = members["setting.jsonl"] + b'["a", "' + b"a" * (64 << 20) + b'"]\n'
+    manifest = json.loads(members["manifest.json"])
+    manifest["tables"]["setting"] |= {"sha256": hashlib.sha256(body).hexdigest()}
+    members |= {"setting.jsonl": body, "manifest.json": json.dumps(manifest).encode()}
+    path = tmp_path / "bomb"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        archive.comment = hashlib.sha256(members["manifest.json"]).hexdigest().encode()
+    assert path.stat().st_size < 1 << 20
+    for attempt in (inspect, lambda path: restore(full.database, path)):
+        with pytest.raises(UserError, match="unpacks to more"):
+            attempt(path)

@@ -310,3 +310,34 @@ def test_a_database_is_read_when_an_admin_named_it(studio: ASGIApp, office: Offi
     ana.post(f"{draft}/source", ask | {"sql": "delete from f returning firm"})
     with engine.connect() as connection:
         assert connection.scalar(sa.text("select count(*) from f")) == 120
+
+
+def bomb(kind: str) -> tuple[str, bytes]:
+    """A small file that unpacks to a hundred megabytes and more."""
+    body = io.BytesIO()
+    if kind == "gzip":
+        return "f.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * (32 << 20), mtime=0)
+    book = openpyxl.Workbook()
+    book.active.append(["a", "b"])  # type: ignore[union-attr]
+    whole = io.BytesIO()
+    book.save(whole)
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            content = old.read(entry)
+            if entry.filename.endswith("sheet1.xml"):
+                content = content.replace(b"</sheetData>", b" " * (128 << 20) + b"</sheetData>")
+            new.writestr(entry.filename, content)
+    return "f.xlsx", body.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "workbook"])
+def test_an_upload_that_swells_without_measure_is_refused(studio: ASGIApp, kind: str) -> None:
+    ana, draft = begin(studio)
+    ana.get(f"{draft}/data")
+    name, body = bomb(kind)
+    assert len(body) < 1 << 20
+    page = ana.post(f"{draft}/data", files={"facts": (name, body, "application/octet-stream")})
+    if page.status_code == 303:
+        page = ana.get(page.headers["location"])
+    assert page.status_code == 422, page.status_code
+    assert "unpacks to more than is allowed" in page.text

@@ -159,6 +159,49 @@ def test_hostile_input_is_answered_in_words_and_stays_text(
             assert is_text_only(response.text), (path, value[:40])
 
 
+def forms_of(visitor: Visitor, path: str) -> list[tuple[str, dict[str, str], set[str]]]:
+    """The forms of a page: where they go, what stands in them, and the fields that take files."""
+    response = visitor.get(path)
+    if not response.headers.get("content-type", "").startswith("text/html") or not response.text:
+        return []
+    found = []
+    for form in html.fromstring(response.text).forms:
+        if form.method == "POST" and not form.action.endswith(("/sign-out", "/account/password")):
+            files = {node.name for node in form.xpath(".//input[@type='file']")}
+            fields = {name: value or "" for name, value in form.form_values() if name not in files}
+            found.append((form.action, fields, files))
+    return found
+
+
+def test_every_field_of_every_form_is_tried_with_the_others_as_they_stand(
+    office: Office, studio: ASGIApp
+) -> None:
+    """The forms are the pages' own, so that a new one is tried as well."""
+    draft = office.versions.begin("ada")
+    visitor = Visitor(studio).sign_in(Role.ADMIN)
+    pages = {
+        address(route, office, "", True).replace("/drafts/1", f"/drafts/{draft.id}")
+        for route in ROUTES
+        if route.method == "GET" and not any(part in route.path for part in ("/api/", "/events", "/export"))
+    }
+    tried: set[tuple[str, str]] = set()
+    for page in sorted(pages):
+        for number, (action, fields, files) in enumerate(forms_of(visitor, page)):
+            for name in (*fields, *files):
+                kind = re.sub(r"\d+", "0", action), re.sub(r"\d+", "0", name)
+                if name == "csrf" or kind in tried or action.endswith("/discard"):
+                    continue
+                tried.add(kind)
+                value = VALUES[(number + len(tried)) % len(VALUES)]
+                sent = {**fields, **({} if name in files else {name: value}), "csrf": visitor.token}
+                upload = {name: (value[:80] or "x", value.encode("utf-8", "replace"), "text/csv")}
+                response = visitor.ask("POST", action, data=sent, files=upload if name in files else None)
+                assert response.status_code < 500, (action, name, value[:40])
+                if response.headers.get("content-type", "").startswith("text/html") and response.text:
+                    assert is_text_only(response.text), (action, name, value[:40])
+    assert len({action for action, _name in tried}) > 10
+
+
 def test_nothing_sent_before_runs_on_any_page_and_nobody_rose(office: Office, studio: ASGIApp) -> None:
     """After all of the above: every page that can be reached by links, as the admin sees it."""
     visitor = Visitor(studio).sign_in(Role.ADMIN)

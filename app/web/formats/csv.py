@@ -32,6 +32,8 @@ SDMX_STATUS = {
 #: Cells that are written at once: what memory holds of a long list.
 BLOCK = 4096
 _QUOTED = re.compile(r'[",\r\n]')
+#: What a spreadsheet takes for a formula; a caption as "+65" or "-5 to 0" is none.
+_FORMULA = re.compile(r"[=@\t\r]|[+-].*[=(|!]", re.DOTALL)
 
 Texts = NDArray[np.object_]
 
@@ -59,10 +61,17 @@ def figures(block: Block) -> list[str]:
 
 
 def line(fields: Sequence[str]) -> str:
-    """A row's fields, quoted where they must be (RFC 4180)."""
-    return ",".join(
-        '"' + field.replace('"', '""') + '"' if _QUOTED.search(field) else field for field in fields
-    )
+    """A row's fields, quoted where they must be (RFC 4180).
+
+    A text that a spreadsheet would work out as a formula gets an apostrophe in front: captions come from
+    data, and whoever opens the file runs nothing that stands there (CWE-1236).
+    """
+    return ",".join(_written(field) for field in fields)
+
+
+def _written(field: str) -> str:
+    text = f"'{field}" if _FORMULA.match(field) else field
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 
 def rows(
