@@ -322,8 +322,8 @@ class Search:
         if (lower > upper).any():
             return []
         master = self._master
-        before = -np.inf
-        for round_ in range(_NODE_ROUNDS + 1):
+        before, round_ = -np.inf, 0
+        while True:
             master.set_bounds(lower, upper)
             result = self._solve()
             if result.status == "infeasible" or self._cutoff(result.objective):
@@ -337,7 +337,11 @@ class Search:
                 cuts = self._cuts_at_pattern(x)
                 if not cuts:
                     return []
-                master.add(cuts)
+                if not master.add(cuts):
+                    break
+                # There is nothing to branch on: until the clock is out, the cuts must go on.
+                if self._clock.out:
+                    return [_Node(node.bound, 0, lower, upper, node.depth)]
                 continue
             slow = result.objective - before < 0.01 * (self.cost - result.objective)
             if round_ > 0 and (slow or round_ >= _NODE_ROUNDS):
@@ -346,6 +350,7 @@ class Search:
             cuts = self._separate(x, least=0.02, hope=0.05 if round_ else 0.0)
             if not master.add(cuts):
                 break
+            round_ += 1
         if self._clock.out:
             return [_Node(node.bound, 0, lower, upper, node.depth)]
         if self.nodes >= self._next_round:

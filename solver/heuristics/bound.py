@@ -8,15 +8,17 @@ which implies (20), (23), (24) and (27) of the paper; the second, (21)-(22) and 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
-from solver.cuts import row_bridgeless
+from solver.cuts import relation_cuts, row_bridgeless
 from solver.heuristics.clock import Clock
 from solver.heuristics.needs import gather_needs
 from solver.instance import FloatArray
 from solver.lp import LinearProgram
-from solver.presolve import Problem
+from solver.presolve import Problem, Targets
 
 _ROUNDS = 20
 _VIOLATION = 0.01
@@ -24,7 +26,7 @@ _VIOLATION = 0.01
 
 def relations_bound(problem: Problem, clock: Clock) -> float:
     """No safe pattern of the component costs less (optimum of a linear relaxation)."""
-    rows = _capacity_rows(problem)
+    rows = sparse.csr_array(sparse.vstack([_capacity_rows(problem), _sliding_rows(problem)]))
     free = np.flatnonzero(~problem.forced & (np.diff(rows.tocsc().indptr) > 0))
     if not len(free):
         return 0.0
@@ -70,9 +72,27 @@ def relations_bound(problem: Problem, clock: Clock) -> float:
     return max(bound * (1 - 1e-7) - 1e-7, 0.0)
 
 
+def _sliding_rows(problem: Problem) -> sparse.csr_array:
+    """One row per (relation, target with a sliding level): what the others lend both ways together."""
+    targets = problem.targets
+    wide = np.flatnonzero(targets.sliding > 0)
+    none = np.zeros(len(wide))
+    sliding = Targets(targets.attacker[wide], targets.cell[wide], none, none, targets.sliding[wide])
+    # Cuts are scaled to a right-hand side of one, but for what tiny coefficients have given away.
+    cuts = relation_cuts(replace(problem, targets=sliding))[0]
+    ends = np.cumsum([0] + [len(cut.columns) for cut in cuts])
+    columns = np.concatenate([np.empty(0, dtype=np.int64), *(cut.columns for cut in cuts)])
+    coefs = np.concatenate([np.empty(0), *(cut.coefs / cut.rhs for cut in cuts)])
+    return sparse.csr_array((coefs, columns, ends), shape=(len(cuts), problem.n))
+
+
 def _capacity_rows(problem: Problem) -> sparse.csr_array:
-    """One row per (relation, direction) with a target: its highest level, scaled to one."""
-    needs, matrix = gather_needs(problem), problem.matrix
+    """One row per (relation, direction) with a target: its highest level, scaled to one.
+
+    Which way a sliding level is met is open, so it asks nothing of a single direction.
+    """
+    targets, matrix = problem.targets, problem.matrix
+    needs = gather_needs(replace(problem, targets=replace(targets, sliding=np.zeros(len(targets)))))
     columns = problem.transposed
     counts = np.diff(columns.indptr)[needs.cell]
     which = np.repeat(np.arange(len(needs)), counts)

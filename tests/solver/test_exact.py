@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from shared import instance_file
 
 from solver import InfeasibleError, Insider, Instance, Progress, Status, UnreachableLevelError, audit, solve
+from solver.generate import generate
+from solver.heuristics.methods import HEURISTICS
 
 
 def _cost(instance: Instance, method: str = "exact") -> float | None:
@@ -51,6 +53,36 @@ def test_auto_is_safe_and_its_bound_holds(seed: int) -> None:
     solution = solve(instance, "auto")
     assert audit(instance, solution.hidden).ok
     assert solution.lower_bound <= exact * (1 + 1e-9) + 1e-9 <= solution.cost * (1 + 1e-9) + 2e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(sorted(HEURISTICS)))
+def test_the_bound_of_a_heuristic_holds_for_sliding_levels(seed: int, method: str) -> None:
+    plain = random_instance(seed, largest=12)
+    none = np.zeros(plain.n)
+    wide = np.where(plain.always_hidden, plain.lpl + plain.upl + plain.spl, 0.0)
+    instance = plain.replace(lpl=none, upl=none, spl=wide, insiders=()).clipped()
+    exact = _cost(instance)
+    if exact is None:
+        assert _cost(instance, method) is None
+        return
+    solution = solve(instance, method)
+    assert solution.lower_bound <= exact * (1 + 1e-9) + 1e-9
+    assert solution.cost >= exact - 1e-9
+    assert solution.status == "feasible" or solution.cost == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("shape", ["3x3x3", "2x2x2x2"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tree_closes_on_its_own_where_many_patterns_cost_the_same(
+    shape: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("solver.exact._ROOT_ROUNDS", 1)
+    monkeypatch.setattr("solver.exact._ATTEMPTS", 0)
+    table = generate("random", shape, primaries=1, seed=seed)
+    solution = solve(table.replace(weight=np.ones(table.n)), "exact")
+    # A cell of a table of d dimensions needs company in every direction: a box of 2^d cells.
+    assert (solution.status, solution.cost) == ("optimal", 2 ** (shape.count("x") + 1) - 1)
 
 
 @pytest.mark.parametrize(
