@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,14 @@ import numpy as np
 from app.db.store import Store
 from app.domain.crawled import Crawl
 from app.domain.errors import UserError
+from app.domain.masked import CellStatus
 from app.domain.people import Actor
 from app.domain.primary import PrimaryResult
 from app.domain.publication import Publication
+from app.domain.release import Release
 from app.domain.version import Version
 from app.office.journal import Journal
+from app.office.naming import Names
 from app.office.questions import Choices, Member, choices_of, members_of
 from app.office.versions import Versions
 from app.pipeline.define import load_publication
@@ -66,9 +69,10 @@ DECISIONS = ("hide", "show", "waive")
 
 @dataclass(frozen=True)
 class CellLine:
-    """A published cell of the last run: its key, one of `STATES`, and the rules that hit."""
+    """A published cell of the last run: its key and name, one of `STATES`, and the rules that hit."""
 
     key: str
+    name: str
     state: str
     reasons: tuple[str, ...]
 
@@ -106,8 +110,21 @@ class Protection:
         self._journal = journal
         self._open_cube = open_cube
 
-    def cells(self, state: str = "", words: str = "", start: int = 0, limit: int = 100) -> CellLines:
-        """Published cells of a state whose keys hold all the words.
+    def names(self, language: str) -> Names:
+        """What the cells of the last run are called in a language.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run.
+        """
+        (crawl,) = self._results("crawl")
+        return Names((cells.cube for cells in crawl.cubes), language)
+
+    def cells(
+        self, state: str = "", words: str = "", start: int = 0, limit: int = 100, language: str = ""
+    ) -> CellLines:
+        """Published cells of a state whose keys or names hold all the words.
 
         Raises
         ------
@@ -115,6 +132,7 @@ class Protection:
             If nothing has been run.
         """
         crawl, primaries, suppression = self._results("crawl", "assess", "suppress")
+        names = Names((cells.cube for cells in crawl.cubes), language)
         lines: list[CellLine] = []
         counts = dict.fromkeys(STATES, 0)
         wanted = words.casefold().split()
@@ -130,11 +148,38 @@ class Protection:
                 counts[name] += int((code == place).sum())
             rows = np.flatnonzero(code == STATES.index(state)) if state else np.arange(n)
             for row, key in zip(rows.tolist(), cells.keys(rows), strict=True):
-                if all(word in key.casefold() for word in wanted):
-                    if start <= found < start + limit:
-                        lines.append(CellLine(key, STATES[code[row]], verdicts.reasons_of(row)))
-                    found += 1
+                if wanted:
+                    told = f"{key} {names.said(key)}".casefold()
+                    if not all(word in told for word in wanted):
+                        continue
+                if start <= found < start + limit:
+                    reasons = verdicts.reasons_of(row)
+                    lines.append(CellLine(key, names.said(key), STATES[code[row]], reasons))
+                found += 1
         return CellLines(tuple(lines), found, tuple(counts.items()))
+
+    def told_of(self, release: Release, keys: Sequence[str]) -> Mapping[str, CellLine]:
+        """What the last run says of cells of a release; nothing when the release isn't what it found."""
+        try:
+            crawl, primaries, suppression = self._results("crawl", "assess", "suppress")
+        except UserError:
+            return {}
+        rows: dict[str, tuple[int, int]] = {}
+        hidden: list[bool] = []
+        for number, (cells, mark) in enumerate(zip(crawl.cubes, suppression.hidden, strict=True)):
+            n = cells.n_published
+            rows.update((key, (number, row)) for row, key in enumerate(cells.keys(np.arange(n))))
+            hidden.extend(mark[:n].tolist())
+        if tuple(rows) != release.keys or hidden != (release.status == CellStatus.CONFIDENTIAL).tolist():
+            return {}
+        found: dict[str, CellLine] = {}
+        for key in keys:
+            number, row = rows[key]
+            verdicts, mark = primaries.cubes[number], suppression.hidden[number]
+            sensitive = "sensitive" if verdicts.sensitive[row] else "secondary"
+            state = "known" if verdicts.known[row] else sensitive
+            found[key] = CellLine(key, key, state if mark[row] else "shown", verdicts.reasons_of(row))
+        return found
 
     def why(self, cell: str) -> Why:
         """Why a cell is as it is, and what would free it.

@@ -16,6 +16,7 @@ from app.domain.masked import CellStatus
 from app.domain.people import Actor
 from app.domain.release_life import ReleaseAction, ReleaseRecord, ReleaseState, Trail
 from app.office.journal import Journal, known_as
+from app.office.naming import Names
 
 #: Keys that a comparison names one by one.
 MOST_NAMED = 500
@@ -148,6 +149,11 @@ class Releases:
             hidden=int(hidden_now.sum()),
             same=int((hidden_now & hidden_then).sum()),
         )
+
+    def names(self, release_id: str, language: str) -> Names:
+        """What the cells of a release are called in a language."""
+        catalogue = self._store.catalogue(release_id)
+        return Names(() if catalogue is None else catalogue.cubes.values(), language)
 
     def certificate(self, release_id: str) -> str | None:
         """The text of a release's certificate."""

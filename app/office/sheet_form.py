@@ -13,7 +13,7 @@ from tomlkit.items import AoT, Table
 from app.domain.errors import Mistake, UserError
 
 VIEWS = ("table", "chart", "map")
-CHARTS = ("", "bar", "line", "stacked")
+CHARTS = ("", "bar", "line", "stacked", "pyramid", "scatter")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from app.domain.version import Files
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
-from tests.pipeline.offices import write_office
+from tests.pipeline.offices import firms, write_office
 from tests.studio.visitors import BASE, Visitor, staffed
 
 
@@ -46,8 +46,9 @@ def test_every_state_is_listed_and_each_cell_leads_to_its_reason(run: tuple[Offi
         page = auditor.get("/studio/cells/why", params={"cell": line.key})
         assert page.status_code == 200
         assert "cells/decide" not in page.text
-    narrowed = auditor.get("/studio/cells?words=turnover+bank")
-    assert narrowed.status_code == 200
+    narrowed = auditor.get("/studio/cells?words=turnover+town+a1")
+    assert narrowed.text.count("/studio/cells/why?cell=")
+    assert "Turnover · Town a1" in narrowed.text
     assert auditor.get("/studio/cells?state=raw").status_code == 400
     assert auditor.get("/studio/cells/why", params={"cell": "<script>"}).status_code == 422
 
@@ -132,3 +133,31 @@ def figures_of(visitor: Visitor, data: dict[str, Any]) -> dict[str, tuple[int, i
     assert page.status_code == 200
     found = re.findall(r'<th scope="row">([^<]+)</th><td>([\d,]+)</td><td>([\d,]+)</td>', page.text)
     return {words: (int(now.replace(",", "")), int(then.replace(",", ""))) for words, now, then in found}
+
+
+def test_what_changed_since_the_release_before_is_told_with_its_reason(
+    tmp_path: Path,
+) -> None:
+    folder = write_office(tmp_path / "office")
+    run_publication(folder)
+    rows = [
+        row
+        for row in firms()
+        if not (row["town"] == "a1" and row["activity"] == "shop" and row["size"] != "large")
+    ]
+    write_office(folder, rows=rows)
+    run_publication(folder)
+    with publication_store(folder) as store:
+        office = staffed(folder, store)
+        studio = create_studio(office, PARTS, BASE)
+        newest = office.releases.all()[0]
+        page = Visitor(studio).sign_in(Role.AUDITOR).get(f"/studio/releases/{newest.id}").text
+        comparison = office.releases.compare(newest.id, office.releases.all()[1].id)
+        assert comparison is not None
+        changed = (*comparison.newly_hidden, *comparison.newly_shown)
+        assert comparison.newly_hidden
+        assert page.count("/studio/cells/why?cell=") == len(changed)
+        assert "hidden by a rule: " in page or "hidden for others&#39; sake: " in page
+        plain = Visitor(studio).sign_in(Role.ANALYST).get(f"/studio/releases/{newest.id}").text
+        assert "/studio/cells/why?cell=" not in plain
+        assert plain.count("<li>") == page.count("<li>") - 1

@@ -33,10 +33,11 @@ def _(text: str) -> str:
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A line of the tree: a folder, a sheet, a cube, another text, or facts."""
+    """A line of the tree: a folder, a sheet, a cube, another text, or facts; ``title`` as readers see it."""
 
     path: str
     name: str
+    title: str
     kind: str
     depth: int
     edit: str
@@ -133,7 +134,7 @@ def draft_page(visit: Visit) -> Response:
             parent=draft.parent or 0,
             behind=behind,
             conflicts=office.versions.conflicts(draft) if behind else (),
-            rows=tuple(_tree(draft, files, mistakes)),
+            rows=tuple(_tree(draft, files, mistakes, visit.language)),
             folders=_folders(files),
             mistakes=mistakes,
             changed=changed,
@@ -141,7 +142,7 @@ def draft_page(visit: Visit) -> Response:
     )
 
 
-def _tree(draft: Version, files: Files, mistakes: tuple[Mistake, ...]) -> Iterator[TreeRow]:
+def _tree(draft: Version, files: Files, mistakes: tuple[Mistake, ...], language: str) -> Iterator[TreeRow]:
     wrong: dict[str, int] = {}
     for mistake in mistakes:
         wrong[mistake.file] = wrong.get(mistake.file, 0) + 1
@@ -153,11 +154,24 @@ def _tree(draft: Version, files: Files, mistakes: tuple[Mistake, ...]) -> Iterat
             folder = "/".join(parts[:depth])
             if folder not in seen:
                 seen.add(folder)
-                yield TreeRow(folder, parts[depth - 1], "folder", depth - 1, "", "", 0)
+                title = _title(files.texts.get(f"{folder}/folder.toml", ""), language)
+                yield TreeRow(folder, parts[depth - 1], title, "folder", depth - 1, "", "", 0)
         kind = _kind(path, files)
         edit = "" if kind == "facts" else f"{base}/{'sheet' if kind == 'sheet' else 'text'}/{quoted(path)}"
         preview = f"{base}/preview/{quoted(path)}" if kind == "sheet" else ""
-        yield TreeRow(path, parts[-1], kind, len(parts) - 1, edit, preview, wrong.get(path, 0))
+        title = _title(files.texts[path], language) if kind == "sheet" else ""
+        yield TreeRow(path, parts[-1], title, kind, len(parts) - 1, edit, preview, wrong.get(path, 0))
+
+
+def _title(text: str, language: str) -> str:
+    """The title that a file gives, in a language if it can be."""
+    try:
+        found = tomllib.loads(text).get("title", "")
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(found, dict):
+        found = found.get(language) or next(iter(found.values()), "")
+    return found if isinstance(found, str) else ""
 
 
 def _tree_order(path: str) -> tuple[int, list[tuple[bool, str]]]:

@@ -63,7 +63,14 @@ class SheetEditorPage:
 
 
 VIEW_WORDS = {"table": _("table"), "chart": _("chart"), "map": _("map")}
-CHART_WORDS = {"": _("as it fits"), "bar": _("bars"), "line": _("lines"), "stacked": _("stacked bars")}
+CHART_WORDS = {
+    "": _("as it fits"),
+    "bar": _("bars"),
+    "line": _("lines"),
+    "stacked": _("stacked bars"),
+    "pyramid": _("pyramid"),
+    "scatter": _("scatter"),
+}
 
 
 def _path(visit: Visit, files: Files) -> str:

@@ -28,7 +28,20 @@ class StudioHomePage:
     version: str
     saved: str
     drafts: int
-    places: tuple[tuple[str, str], ...]
+    places: tuple[tuple[str, str, str], ...]
+
+
+#: What each place is for.
+PLACES = {
+    "/studio/publication": _("Versions and drafts: sheets, cubes and facts"),
+    "/studio/jobs": _("Recompute and audit, with progress and results"),
+    "/studio/releases": _("Approve, schedule, show, withdraw"),
+    "/studio/rules": _("What makes a cell confidential"),
+    "/studio/cells": _("Why a cell is hidden, and decisions on it"),
+    "/studio/what-if": _("What another rule or sheet would hide"),
+    "/studio/people": _("Accounts, roles and settings"),
+    "/studio/journal": _("Who did what, and that nothing was struck out"),
+}
 
 
 @routes.get("/studio", Permission.READ_OFFICE)
@@ -46,6 +59,9 @@ def home(visit: Visit) -> Response:
             str(current.id) if current else "",
             f"{current.author}: {current.message}" if current else "",
             len(mine),
-            tuple((item.text, item.address) for item in visit.studio.navigation(visit)),
+            tuple(
+                (item.text, item.address, visit.say(PLACES[item.address]) if item.address in PLACES else "")
+                for item in visit.studio.navigation(visit)
+            ),
         )
     )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from app.domain.errors import UserError
 from app.domain.people import Permission
+from app.office.naming import Names
 from app.office.protection import DECISIONS, STATES, Why
 from app.web.contexts import Link
 from app.web.studio.routes import Routes
@@ -55,6 +56,7 @@ class StateChoice:
 @dataclass(frozen=True)
 class CellRow:
     key: str
+    name: str
     state: str
     text: str
     reasons: str
@@ -83,6 +85,7 @@ class CellPage:
     template: ClassVar[str] = "studio/cell.html"
     frame: Frame
     why: Why
+    names: Names
     decisions: tuple[tuple[str, str], ...]
     wrong: str
 
@@ -95,9 +98,9 @@ def cells_page(visit: Visit) -> Response:
         raise RefusedError(400)
     frame = visit.frame(visit.say(_("Cells")))
     try:
-        found = visit.office.protection.cells(state, words, int(start), _PAGE)
+        found = visit.office.protection.cells(state, words, int(start), _PAGE, visit.language)
     except UserError as error:
-        return visit.page(CellsPage(frame, (), (), 0, words, state, "", visit.say(str(error))))
+        return visit.page(CellsPage(frame, (), (), 0, words, state, "", visit.said(error)))
     choices = tuple(
         StateChoice(name, visit.say(CELL_WORDS[name]), count, _address(name, words), name == state)
         for name, count in found.counts
@@ -105,6 +108,7 @@ def cells_page(visit: Visit) -> Response:
     rows = tuple(
         CellRow(
             line.key,
+            line.name,
             line.state,
             visit.say(CELL_WORDS[line.state]),
             ", ".join(line.reasons),
@@ -132,10 +136,11 @@ def _cell(visit: Visit, cell: str, wrong: str) -> Response:
     try:
         found = visit.office.protection.why(cell)
     except UserError as error:
-        raise RefusedError(422, visit.say(str(error))) from None
+        raise RefusedError(422, visit.said(error)) from None
     page = CellPage(
         visit.frame(visit.say(_("Why is it hidden?")), Link(visit.say(_("Cells")), "/studio/cells")),
         found,
+        visit.office.protection.names(visit.language),
         tuple((name, visit.say(DECISION_WORDS[name])) for name in DECISIONS),
         wrong,
     )
@@ -150,5 +155,5 @@ def decide(visit: Visit) -> Response:
     try:
         visit.office.protection.decide(visit.actor, cell, decision, reason, origin=visit.origin)
     except UserError as error:
-        return _cell(visit, cell, visit.say(str(error)))
+        return _cell(visit, cell, visit.said(error))
     return visit.redirect(f"/studio/cells/why?{urlencode({'cell': cell})}", "decided")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from app.domain.errors import UserError
 from app.domain.people import Permission
 from app.domain.release_life import ReleaseAction, ReleaseRecord, embargo_moment
+from app.office.naming import Names
+from app.office.protection import CellLine
 from app.office.releases import MOST_NAMED, Comparison
 from app.web.contexts import Link
+from app.web.studio.protection import CELL_WORDS
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit
 
@@ -60,6 +66,15 @@ class ReleaseRow:
     actions: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ChangedCell:
+    """A cell that readers see otherwise than before: its name, why, and where that is told in full."""
+
+    name: str
+    why: str
+    address: str
+
+
 @dataclass(frozen=True, eq=False)
 class ReleasesPage:
     """Every release."""
@@ -77,7 +92,9 @@ class ReleasePage:
     frame: Frame
     release: ReleaseRow
     comparison: Comparison | None
-    most: int
+    newly_hidden: tuple[ChangedCell, ...]
+    newly_shown: tuple[ChangedCell, ...]
+    why_hidden: str
     certified: bool
     zones: tuple[str, ...]
     now: str
@@ -177,11 +194,19 @@ def _release(visit: Visit, wrong: str) -> ReleasePage:
     earlier = releases.before(record)
     title = visit.say(_("Release {id}"), id=record.id)
     crumb = Link(visit.say(_("Releases")), "/studio/releases")
+    comparison = None if earlier is None else releases.compare(record.id, earlier.id)
+    told: Mapping[str, CellLine] = {}
+    held = visit.office.store.release(record.id)
+    if comparison is not None and held is not None and visit.actor.may(Permission.READ_CONFIDENTIAL):
+        told = visit.office.protection.told_of(held, (*comparison.newly_hidden, *comparison.newly_shown))
+    names = releases.names(record.id, visit.language) if comparison is not None else None
     return ReleasePage(
         frame=visit.frame(title, crumb),
         release=_row(visit, record),
-        comparison=None if earlier is None else releases.compare(record.id, earlier.id),
-        most=MOST_NAMED,
+        comparison=comparison,
+        newly_hidden=_changed(visit, comparison.newly_hidden if comparison else (), names, told),
+        newly_shown=_changed(visit, comparison.newly_shown if comparison else (), names, told),
+        why_hidden=_why_hidden(visit, comparison.newly_hidden if comparison else (), told),
         certified=releases.certificate(record.id) is not None,
         zones=ZONES,
         now=visit.moment(releases.now()),
@@ -189,6 +214,26 @@ def _release(visit: Visit, wrong: str) -> ReleasePage:
         zone=visit.text("zone")[:40],
         wrong=wrong,
     )
+
+
+def _changed(
+    visit: Visit, keys: Sequence[str], names: Names | None, told: Mapping[str, CellLine]
+) -> tuple[ChangedCell, ...]:
+    found = []
+    for key in keys[:MOST_NAMED]:
+        line = told.get(key)
+        why = ""
+        if line is not None:
+            why = ", ".join((visit.say(CELL_WORDS[line.state]), *line.reasons))
+        address = f"/studio/cells/why?{urlencode({'cell': key})}" if line is not None else ""
+        found.append(ChangedCell(names.said(key) if names is not None else key, why, address))
+    return tuple(found)
+
+
+def _why_hidden(visit: Visit, keys: Sequence[str], told: Mapping[str, CellLine]) -> str:
+    """How many of the newly hidden cells are so by a rule, and how many for others' sake."""
+    counts = Counter(told[key].state for key in keys if key in told)
+    return "; ".join(f"{visit.say(CELL_WORDS[state])}: {count}" for state, count in counts.most_common())
 
 
 def _row(visit: Visit, record: ReleaseRecord) -> ReleaseRow:

@@ -13,6 +13,7 @@ from app.domain.errors import OperatorError, UserError
 from app.domain.numbers import locale_of
 from app.domain.people import Permission
 from app.domain.version import Files
+from app.office.naming import Names
 from app.office.protection import Change, Choices, Figures, Member, WhatIf, changed
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, Visit
@@ -60,6 +61,11 @@ class WhatIfPage:
     answer: WhatIf | None
     most: int
     wrong: str
+    names: Names | None
+
+    def called(self, cell: str) -> str:
+        """What readers call a cell."""
+        return cell if self.names is None else self.names.said(cell)
 
     @staticmethod
     def named(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -152,6 +158,7 @@ def _page(
         answer=answer,
         most=_MOST,
         wrong=wrong,
+        names=None if answer is None else visit.office.protection.names(visit.language),
     )
 
 
