@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from solver.clock import Clock, OutOfTimeError
 from solver.errors import InternalError
-from solver.heuristics.clock import Clock
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
 from solver.presolve import Problem, Targets
@@ -27,6 +27,9 @@ SLACK = 1e-6
 _STILL = 1e-9
 # So many targets are worth a program that moves all of them.
 _SWEPT = 4
+# Iterations of such a program: this, and half as many as it has columns and rows.
+_SWEEP_MOST = 1000
+_ANY = 2**31 - 1
 
 
 # Columns that move (int64[k]) and how far (float64[k]).
@@ -62,10 +65,12 @@ class Region:
         The component.
     lo, hi : float64[n]
         Room of each column, already multiplied by x. Columns without room stay out for good.
+    clock
+        Out of seconds, :meth:`sweep` and :meth:`push` raise OutOfTimeError.
     """
 
-    def __init__(self, problem: Problem, lo: FloatArray, hi: FloatArray) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, lo: FloatArray, hi: FloatArray, clock: Clock) -> None:
+        self._problem, self._clock = problem, clock
         self._transposed = problem.transposed
         self.columns = np.flatnonzero((lo > 0) | (hi > 0))
         self._position = np.full(problem.n, -1, dtype=np.int64)
@@ -73,6 +78,7 @@ class Region:
         part = sparse.csr_array(problem.matrix[:, self.columns])
         self._rows = np.flatnonzero(np.diff(part.indptr))
         part = part[self._rows]
+        self._part = part
         self._lo, self._hi = lo[self.columns], hi[self.columns]
         self._now = (self._lo.copy(), self._hi.copy())
         self._attacker = 0
@@ -119,7 +125,7 @@ class Region:
 
     def sweep(self, cells: IntArray, wanted: FloatArray) -> FloatArray | None:
         """Move many cells at once, each as far as wanted (float64[k], signed) or as near to that as
-        goes with the others; None if the program fails.
+        goes with the others, or as a limit of effort lets; None if the program fails.
         """
         at = self._position[cells]
         some = (at >= 0) & (wanted != 0)
@@ -130,15 +136,21 @@ class Region:
         goal = np.abs(wanted)
         self._program.set_bounds(at, -np.minimum(lo[at], goal), np.minimum(hi[at], goal))
         self._program.set_costs(at, -np.sign(wanted) / np.maximum(goal, 1.0))
+        self._clock.check()
         try:
-            result = self._program.solve()
+            most = _SWEEP_MOST + (len(self.columns) + len(self._rows)) // 2
+            result = self._program.solve(seconds=self._clock.seconds_left, iterations=most)
         except InternalError:
             self._program.forget_basis()
             return None
         finally:
             self._program.set_costs(at, np.zeros(len(at)))
             self._program.set_bounds(at, -lo[at], hi[at])
-        if result.status != "optimal":
+        self._clock.check()
+        if result.status not in ("optimal", "limit") or not len(result.primal):
+            return None
+        # The primal simplex stops at a movement too, which the caller judges by its own relations.
+        if np.abs(self._part @ result.primal).max(initial=0.0) > _STILL * max(1.0, float(goal.max())):
             return None
         move = np.zeros(self._problem.n)
         move[self.columns] = result.primal
@@ -160,13 +172,16 @@ class Region:
         if at >= 0:
             target = np.array([at])
             self._program.set_costs(target, np.array([-float(direction)]))
-            result = self._program.solve()
-            if result.status != "optimal":
+            self._clock.check()
+            result = self._program.solve(seconds=self._clock.seconds_left, iterations=_ANY)
+            if result.status not in ("optimal", "limit"):
                 # Standing still is a solution and all room is finite: only rounding can fail.
                 self._program.set_primal_simplex(False)
-                result = self._program.solve(afresh=True)
+                result = self._program.solve(afresh=True, seconds=self._clock.seconds_left, iterations=_ANY)
                 self._program.set_primal_simplex(True)
             self._program.set_costs(target, np.zeros(1))
+            if result.status == "limit":
+                raise OutOfTimeError
             if result.status != "optimal":
                 raise InternalError(f"an attacker problem ended {result.status}")
             move[self.columns] = result.primal
@@ -261,6 +276,7 @@ class Shortfall:
 def check_pattern(
     problem: Problem,
     hidden: BoolArray,
+    clock: Clock,
     *,
     only: IntArray | None = None,
     stop_at: int | None = None,
@@ -272,17 +288,24 @@ def check_pattern(
     ----------
     problem, hidden
         The component and its pattern (bool[n]).
+    clock
+        How long.
     only
         Indices of the targets to look at; all by default.
     stop_at
         Give up once so many shortfalls are found.
     moves
         Filled with the movements that prove what is met.
+
+    Raises
+    ------
+    OutOfTimeError
+        The clock's seconds are over.
     """
     targets = problem.targets
     chosen = np.arange(len(targets)) if only is None else np.asarray(only, dtype=np.int64)
     certificates = Certificates(problem)
-    region = Region(problem, problem.lo * hidden, problem.hi * hidden)
+    region = Region(problem, problem.lo * hidden, problem.hi * hidden, clock)
     _sweep(problem, region, certificates, chosen)
     found: list[Shortfall] = []
     for k in chosen[np.argsort(targets.attacker[chosen], kind="stable")]:
@@ -311,36 +334,36 @@ def without_safe_targets(
     open_ = np.flatnonzero(~exposed)
     if not len(open_):
         return problem, []
-    region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced)
-    _sweep(problem, region, certificates, open_)
-    for k in open_[np.argsort(old.attacker[open_], kind="stable")].tolist():
-        if clock.out:
-            break
-        keep[k] = bool(_check_target(problem, region, certificates, k))
+    region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced, clock)
+    try:
+        _sweep(problem, region, certificates, open_)
+        for k in open_[np.argsort(old.attacker[open_], kind="stable")].tolist():
+            if clock.out:
+                break
+            keep[k] = bool(_check_target(problem, region, certificates, k))
+    except OutOfTimeError:
+        keep &= ~certificates.met() | exposed
     left = np.flatnonzero(keep)
     levels = (old.lower[left], old.upper[left], old.sliding[left])
     kept = replace(problem, targets=Targets(old.attacker[left], old.cell[left], *levels))
     return kept, certificates.moves
 
 
-def is_safe(problem: Problem, hidden: BoolArray, only: IntArray | None = None) -> bool:
-    """Does a pattern keep every requirement (of the targets named)?"""
-    return not check_pattern(problem, hidden, only=only, stop_at=1)
-
-
 def _sweep(problem: Problem, region: Region, certificates: Certificates, chosen: IntArray) -> None:
     """Certify many targets with few programs."""
-    targets = problem.targets
+    targets, keep = problem.targets, 1 - SLACK
     missing = np.inf
     while True:
         left = chosen[~certificates.met()[chosen]]
-        if len(left) < _SWEPT or len(left) > missing - _SWEPT:
-            return
-        missing = len(left)
         wide = targets.sliding[left]
         up = np.maximum(targets.upper[left], wide - certificates.down[left])
         down = np.maximum(targets.lower[left], wide - certificates.up[left])
-        goal = np.where(certificates.up[left] < up * (1 - SLACK), up, -down)
+        lacking = certificates.up[left] < up * keep
+        sides = int(lacking.sum() + (certificates.down[left] < down * keep).sum())
+        if sides < _SWEPT or sides > missing - _SWEPT:
+            return
+        missing = sides
+        goal = np.where(lacking, up, -down)
         cells, first = np.unique(targets.cell[left], return_index=True)
         move = region.sweep(cells, goal[first])
         if move is None:

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse
 
+from solver.clock import Clock
 from solver.errors import InputError, InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.intervals import Intervals
@@ -100,7 +101,7 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
     if hidden.shape != (instance.n,):
         raise InputError(f"a pattern of shape {hidden.shape} does not fit {instance.n} cells.")
     cells = np.flatnonzero(hidden)
-    intervals = Intervals(instance, hidden)
+    intervals = Intervals(instance, hidden, Clock())
     numbers = range(intervals.components)
     if threads > 1 and len(numbers) > 1:
         with ThreadPoolExecutor(threads) as pool:
@@ -137,7 +138,10 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
 
 
 def find_exposures(
-    instance: Instance, hidden: BoolArray, moves: sparse.csr_array | None = None
+    instance: Instance,
+    hidden: BoolArray,
+    moves: sparse.csr_array | None = None,
+    clock: Clock | None = None,
 ) -> tuple[Exposure, ...]:
     """The audit without its intervals: only what a pattern (bool[n]) exposes.
 
@@ -146,13 +150,17 @@ def find_exposures(
     moves : csr (k × n), optional
         Movements of the cells that may prove something. Each is checked on the relations and bounds
         of the instance; what none of them proves is sought anew.
+    clock
+        How long; default, as long as it takes.
 
     Raises
     ------
     InternalError
         A linear program could not be solved.
+    OutOfTimeError
+        The clock's seconds are over.
     """
-    intervals = Intervals(instance, hidden)
+    intervals = Intervals(instance, hidden, clock or Clock())
     if moves is not None and moves.shape[0]:
         intervals.credit(moves)
     own = instance.protected
@@ -168,7 +176,7 @@ def find_exposures(
 
 def exposures_among(instance: Instance, hidden: BoolArray, cells: IntArray) -> tuple[Exposure, ...]:
     """Exposures of a few cells only, to whichever attacker (for explanations)."""
-    intervals = Intervals(instance, hidden)
+    intervals = Intervals(instance, hidden, Clock())
     found = []
     for cell in np.unique(cells).tolist():
         levels = (float(instance.lpl[cell]), float(instance.upl[cell]), float(instance.spl[cell]))

@@ -15,9 +15,9 @@ import numpy as np
 from solver.attack import Movement, check_pattern
 from solver.borrow import borrow
 from solver.branching import Brancher, cost_step
+from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError
-from solver.heuristics.clock import Clock
 from solver.incumbent import complete, make_safe
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
@@ -31,6 +31,8 @@ _NODE_ROUNDS = 6
 _STALL = 12
 _COARSE = 0.02
 _PATIENCE = 0.3
+# Part of the seconds after which a search without a safe pattern stops, as one must be found otherwise.
+_UNSAFE = 0.6
 _ROOM = 0.02
 _HOPE = 0.12
 _PART = 0.15
@@ -72,7 +74,7 @@ class Search:
         incumbent: BoolArray | None,
         report: Callable[[str, float, float], None],
     ) -> None:
-        self._problem, self._clock, self._report = problem, clock, report
+        self._problem, self._report = problem, report
         # The cheapest pattern costs no more than hiding everything, if any pattern is safe at all.
         self.safe = incumbent is not None
         self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
@@ -82,6 +84,7 @@ class Search:
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
         self._separator = Separator(problem, clock)
+        self.limit_to(clock)
         self._charged, self._next_round = 0.0, 1
         self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
         self._brancher = Brancher(problem, self._master, self._solve, self._cutoff)
@@ -114,7 +117,12 @@ class Search:
 
     def limit_to(self, clock: Clock) -> None:
         """Run on another clock from now on."""
-        self._clock = self._separator.clock = clock
+        self._full, self._early = clock, clock.early(_UNSAFE)
+        self._separator.clock = self._clock
+
+    @property
+    def _clock(self) -> Clock:
+        return self._full if self.safe else self._early
 
     def prove(self, bound: float) -> None:
         """Take over a lower bound found elsewhere."""
@@ -130,6 +138,13 @@ class Search:
         HiGHS's own cuts close most of the gap of two-dimensional and easy hierarchical tables at
         once, and then cut and branch does the rest; where they do not, the tree is faster.
         """
+        try:
+            self._run()
+        except OutOfTimeError:
+            # What was found and proven until then stands.
+            return
+
+    def _run(self) -> None:
         if not self._cut_root():
             return
         before = self.bound
@@ -183,7 +198,7 @@ class Search:
     @property
     def _late(self) -> bool:
         """Is it time to look for a safe pattern, whatever it costs?"""
-        return not self.safe and self._clock.spent > _PATIENCE
+        return not self.safe and self._full.spent > _PATIENCE
 
     def _stalled(self, history: list[float]) -> bool:
         gained = history[-1] - history[-1 - _STALL]
@@ -379,8 +394,10 @@ class Search:
     # ----------------------------------------------------------------- pieces
 
     def _solve(self, iterations: int | None = None) -> LpResult:
-        result = self._master.solve(iterations)
+        result = self._master.solve(iterations, self._clock.seconds_left)
         self._charge()
+        if result.status == "limit" and iterations is None:
+            raise OutOfTimeError
         if result.status == "unbounded":
             raise InternalError("the relaxation of the exact method is unbounded")
         return result
@@ -408,7 +425,7 @@ class Search:
         hidden = x > 0.5
         point = as_point(self._problem, hidden)
         moves: list[Movement] = []
-        shortfalls = check_pattern(self._problem, hidden, moves=moves)
+        shortfalls = check_pattern(self._problem, hidden, self._clock, moves=moves)
         if not shortfalls:
             self._accept(hidden, moves)
             return []
@@ -443,7 +460,7 @@ class Search:
     def _settle(self, hidden: BoolArray) -> None:
         """A first incumbent that contains a pattern, without search for a cheap one."""
         moves: list[Movement] = []
-        shortfalls = check_pattern(self._problem, hidden, moves=moves)
+        shortfalls = check_pattern(self._problem, hidden, self._clock, moves=moves)
         if not shortfalls:
             self._accept(hidden, moves)
             return
@@ -456,6 +473,7 @@ class Search:
         cost = self._problem.cost(hidden)
         if not self.safe or cost < self.cost - self._tolerance:
             self.incumbent, self.cost, self.safe = hidden, cost, True
+            self._separator.clock = self._clock
             self.moves = moves or []
             self._fix_root()
             self._report("incumbent", self.bound, self.cost)

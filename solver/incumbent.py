@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.clock import Clock
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.needs import Cover, gather_needs
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem, Targets
-
-
-class _OutOfTimeError(Exception):
-    """A strict clock has run out."""
-
-
-class _Strict(Clock):
-    """Stops whoever works by a clock as soon as that has run out."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock.seconds_left)
-        self._clock = clock
-
-    def charge(self, size: float) -> None:
-        """Note effort, and stop if it was the last."""
-        self._clock.charge(size)
-        if self._clock.out:
-            raise _OutOfTimeError
 
 
 def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Clock) -> BoolArray | None:
@@ -43,9 +25,9 @@ def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Cloc
     levels = (old.lower[exposed], old.upper[exposed], old.sliding[exposed])
     part = replace(problem, targets=Targets(old.attacker[exposed], old.cell[exposed], *levels))
     try:
-        cover = Cover(part, gather_needs(part), hidden)
-        protect_lp(cover, _Strict(clock), problem.weight)
-    except (FrozenTargetError, _OutOfTimeError):
+        cover = Cover(part, gather_needs(part, clock), hidden)
+        protect_lp(cover, Strict(clock), problem.weight)
+    except (FrozenTargetError, OutOfTimeError):
         return None
     return cover.hidden
 
@@ -70,23 +52,19 @@ def make_safe(
     allowed : bool[n]
         Columns that may be hidden.
     patient
-        Go on when the clock is out.
+        Go on when the clock is out of work.
 
     Returns
     -------
     bool[n] or None
         None if no pattern of the allowed columns is safe, or time did not suffice to find one.
     """
-    clock = clock if patient else _Strict(clock)
+    clock = clock if patient else Strict(clock)
     try:
-        cover = Cover(problem, gather_needs(problem), hidden)
+        cover = Cover(problem, gather_needs(problem, clock), hidden)
         meet_within(cover, clock)
         protect_lp(cover, clock, price, allowed)
-    except (FrozenTargetError, _OutOfTimeError):
+    except (FrozenTargetError, OutOfTimeError):
         return None
-    try:
-        clean_up(cover, clock)
-    except _OutOfTimeError:
-        # What was shown until then was not needed.
-        return cover.hidden
+    clean_up(cover, clock)
     return cover.hidden

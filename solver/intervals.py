@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from solver.clock import Clock, OutOfTimeError
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.lp import LinearProgram
@@ -20,11 +21,15 @@ from solver.presolve import merge_cells
 
 _STILL = 1e-9
 _ROUNDING = 1e-7
+# Rounding of a movement relative to its largest amount, and amounts beside which that is nothing.
+_FINEST, _CLEAR = 1e-12, 1e6
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
 class Intervals:
     """How far each hidden cell can move for the outsider, and each insider's target for the insider.
+
+    Out of seconds, whatever solves a program raises OutOfTimeError.
 
     Attributes
     ----------
@@ -36,8 +41,8 @@ class Intervals:
         The insiders' targets.
     """
 
-    def __init__(self, instance: Instance, hidden: BoolArray) -> None:
-        self._instance = instance
+    def __init__(self, instance: Instance, hidden: BoolArray, clock: Clock) -> None:
+        self._instance, self._clock = instance, clock
         self._matrix = instance.matrix
         self._size = abs(self._matrix)
         self._lo = np.where(hidden, instance.value - instance.lower_bound, 0.0)
@@ -69,7 +74,7 @@ class Intervals:
         matrix, root, ratio, lo, hi = self._ties
         level = np.full(self._instance.n, np.inf)
         np.minimum.at(level, root, self._plain_levels / np.abs(ratio))
-        return _System(matrix, lo, hi, level)
+        return _System(matrix, lo, hi, level, self._clock)
 
     @cached_property
     def _unit(self) -> float:
@@ -83,6 +88,9 @@ class Intervals:
         moves : csr (k × n)
             Those that break a relation or a bound are passed over.
         """
+        # Products would sort the entries in place, under the arrays made of them here.
+        moves = sparse.csr_array(moves, copy=True)
+        moves.sum_duplicates()
         count = moves.shape[0]
         move = np.repeat(np.arange(count), np.diff(moves.indptr))
         cell, amount = moves.indices, moves.data
@@ -94,7 +102,13 @@ class Intervals:
         missed = abs(moves @ transposed) - _ROUNDING * (abs(moves) @ abs(transposed))
         missed.sum_duplicates()
         row = np.repeat(np.arange(count), np.diff(missed.indptr))
-        wrong |= np.bincount(row, missed.data > _ROUNDING * unit, count) > 0
+        # What a relation is missed by beyond its own rounding is that of the movement's largest amounts, or
+        # an error; it leaves much larger amounts as they are.
+        noise, largest = np.zeros(count), np.zeros(count)
+        np.maximum.at(noise, row, np.where(missed.data > _ROUNDING * unit, missed.data, 0.0))
+        np.maximum.at(largest, move, size)
+        wrong |= noise > _FINEST * largest
+        clear = size >= _CLEAR * noise[move]
         forth, back = np.full(count, np.inf), np.full(count, np.inf)
         np.minimum.at(forth, move, high / size)
         np.minimum.at(back, move, low / size)
@@ -105,7 +119,8 @@ class Intervals:
             ahead, behind = size * forth, size * back
         up = amount > 0
         for reach, gain in ((self.up, np.where(up, ahead, behind)), (self.down, np.where(up, behind, ahead))):
-            np.maximum.at(reach, cell, gain)
+            np.maximum.at(reach, cell, np.where(clear, gain, 0.0))
+        wrong |= noise > 0
         if len(self.claims.who):
             sound = sparse.csr_array(
                 (np.where(wrong[move], 0.0, amount), cell, moves.indptr), shape=moves.shape
@@ -208,7 +223,7 @@ class Intervals:
     ) -> tuple[float, FloatArray]:
         """How far a cell moves for an attacker, and the multipliers of the relations that limit it."""
         if self._whole is None:
-            self._whole = _System(self._matrix, self._lo, self._hi, self._plain_levels)
+            self._whole = _System(self._matrix, self._lo, self._hi, self._plain_levels, self._clock)
         system = self._whole
         number = int(system.part_of[cell])
         if number < 0 or (known is not None and cell in known):
@@ -229,8 +244,10 @@ def _snapped(reach: FloatArray, room: FloatArray) -> FloatArray:
 class _System:
     """Relations on movements, split into independent parts, with a program for each when needed."""
 
-    def __init__(self, matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray) -> None:
-        self._columns = sparse.csc_array(matrix)
+    def __init__(
+        self, matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray, clock: Clock
+    ) -> None:
+        self._columns, self._clock = sparse.csc_array(matrix), clock
         self._lo, self._hi, self._level = lo, hi, level
         self.parts = _components(matrix, np.flatnonzero((lo > 0) | (hi > 0)))
         self.part_of = np.full(len(lo), -1, dtype=np.int64)
@@ -247,6 +264,7 @@ class _System:
                 self._lo[cells],
                 self._hi[cells],
                 self._level[cells],
+                self._clock,
             )
         return self._programs[number]
 
@@ -270,8 +288,10 @@ class _Program:
     shows as a problem without solution (standing still always is one), it is made coarser.
     """
 
-    def __init__(self, part: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray) -> None:
-        self._lo, self._hi = lo, hi
+    def __init__(
+        self, part: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray, clock: Clock
+    ) -> None:
+        self._lo, self._hi, self._clock = lo, hi, clock
         self._rows = np.flatnonzero(np.diff(part.indptr))
         self._m, self._part = part.shape[0], part[self._rows]
         rooms = np.concatenate([hi, lo])
@@ -332,13 +352,16 @@ class _Program:
         while True:
             try:
                 self._program.set_costs(target, np.array([-float(side)]))
-                result = self._program.solve()
+                self._clock.check()
+                result = self._program.solve(seconds=self._clock.seconds_left)
                 if result.status == "unbounded":
                     if self._recedes(k, side):
                         self._program.set_costs(target, np.zeros(1))
                         return None
-                    result = self._program.solve(afresh=True)
+                    result = self._program.solve(afresh=True, seconds=self._clock.seconds_left)
                 self._program.set_costs(target, np.zeros(1))
+                if result.status == "limit":
+                    raise OutOfTimeError
                 # From rest on, without a vertex far away, the answer is to be believed.
                 if result.status == "unbounded" and not np.isfinite(self.room(side)[k]):
                     return None

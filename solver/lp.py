@@ -60,7 +60,7 @@ class LpResult:
         Proven bound on the objective (equals it for an optimal LP).
     primal, reduced_costs : float64[columns]
     row_duals : float64[rows]
-        Empty if there is no such solution (duals of a mixed-integer program).
+        Empty if there is no such solution (duals of a mixed-integer program), or it isn't wanted.
     """
 
     status: LpStatus
@@ -110,6 +110,8 @@ class LinearProgram:
         feasible. The default, dual, is right after a change of bounds or rows.
     presolve
         Let HiGHS presolve; pays for a problem solved once.
+    with_duals
+        Fetch the duals of solutions too.
 
     Attributes
     ----------
@@ -131,6 +133,7 @@ class LinearProgram:
         integral: NDArray[np.bool_] | None = None,
         primal_simplex: bool = False,
         presolve: bool = False,
+        with_duals: bool = True,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
@@ -163,6 +166,7 @@ class LinearProgram:
             highs.setOptionValue("mip_detect_symmetry", False)
             highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
         self._integral = integral is not None
+        self._limited, self._with_duals = False, with_duals
         self._pools: list[CutPool] = []
         self.work = 0.0
         self._highs = highs
@@ -311,8 +315,11 @@ class LinearProgram:
         highs = self._highs
         if afresh:
             highs.clearSolver()
-        if seconds is not None:
-            highs.setOptionValue("time_limit", highs.getRunTime() + max(seconds, 0.0))
+        if seconds is not None or self._limited:
+            # HiGHS counts the seconds of all its runs, and keeps the limit of the last.
+            self._limited = seconds is not None
+            end = _INFINITY if seconds is None else highs.getRunTime() + max(seconds, 0.0)
+            highs.setOptionValue("time_limit", end)
         if iterations is not None:
             highs.setOptionValue("simplex_iteration_limit", iterations)
         if nodes is not None:
@@ -352,7 +359,7 @@ class LinearProgram:
         objective = self._value("objective_function_value") if solution.value_valid else float("nan")
         if self._integral:
             return LpResult(status, objective, self._value("mip_dual_bound"), primal, _NONE, _NONE)
-        duals = solution.dual_valid
+        duals = solution.dual_valid and self._with_duals
         return LpResult(
             status,
             objective,

@@ -65,9 +65,10 @@ class Master:
             self._program.set_bounds(changed, lower[changed], upper[changed])
             self.lower, self.upper = lower.copy(), upper.copy()
 
-    def solve(self, iterations: int | None = None) -> LpResult:
-        """Solve from the last basis; at most so many simplex iterations."""
-        return self._program.solve(iterations=2**31 - 1 if iterations is None else iterations)
+    def solve(self, iterations: int | None = None, seconds: float | None = None) -> LpResult:
+        """Solve from the last basis; at most so many simplex iterations, and seconds."""
+        most = 2**31 - 1 if iterations is None else iterations
+        return self._program.solve(iterations=most, seconds=seconds)
 
     def grow_older(self, result: LpResult) -> None:
         """Note which cuts do nothing at this solution."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from solver.attack import SLACK, Certificates, Reach, Region, capacity
+from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, row_bridgeless
-from solver.heuristics.clock import Clock
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -79,7 +79,7 @@ class Separator:
             if level != last_level:
                 lo, hi = (np.minimum(room / level, 1.0) * x for room in (problem.lo, problem.hi))
                 if region is None:
-                    region = Region(problem, lo, hi)
+                    region = Region(problem, lo, hi, self.clock)
                 else:
                     region.set_room(lo, hi)
                 last_level = level
@@ -89,7 +89,10 @@ class Separator:
             if kind == 1 and symmetric and level == problem.targets.upper[t]:
                 # The same both ways.
                 continue
-            coefs = self._ask(region, certificates, t, kind, level)
+            try:
+                coefs = self._ask(region, certificates, t, kind, level)
+            except OutOfTimeError:
+                break
             new = knapsack_cuts(coefs, level, problem.forced, x, least)
             cuts.extend(new)
             self._hope[r] = _MEMORY * self._hope[r] + (1 - _MEMORY) * bool(new)

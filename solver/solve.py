@@ -12,13 +12,13 @@ from scipy import sparse
 
 from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
+from solver.clock import Clock
 from solver.cuts import relation_cuts
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.exact import Search
 from solver.explain import obstacles
 from solver.heuristics.auto import first_pattern, improve_pattern
 from solver.heuristics.bound import relations_bound
-from solver.heuristics.clock import Clock
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
@@ -81,7 +81,7 @@ def solve(
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.35, 0.03
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
-_LATE = 20_000
+_LATE = 4_000
 
 
 class _Run:
@@ -318,8 +318,8 @@ def _unreachable(problem: Problem, suspects: IntArray) -> IntArray:
     everything = np.ones(problem.n, dtype=np.bool_)
     columns = np.unique(problem.column[np.isin(problem.cells, suspects)])
     only = np.flatnonzero(np.isin(problem.targets.cell, columns))
-    shortfalls = check_pattern(problem, everything, only=only)
+    shortfalls = check_pattern(problem, everything, Clock(), only=only)
     if not shortfalls:
-        shortfalls = check_pattern(problem, everything, stop_at=1)
+        shortfalls = check_pattern(problem, everything, Clock(), stop_at=1)
     found = np.unique(np.array([problem.targets.cell[s.target] for s in shortfalls], dtype=np.int64))
     return problem.cells[np.isin(problem.column, found)]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.clock import Clock
 from solver.heuristics.improve import improve
 from solver.heuristics.lp import meet_within
 from solver.heuristics.methods import protect
@@ -19,9 +19,9 @@ from solver.presolve import Problem
 
 # One method tells about a pattern; others are tried while they cost less than this part of the
 # limit each, judged by what the first took.
-_PORTFOLIO = 0.08
-_ON_NETWORKS = ("shortest-path", "mcnf", "modular", "lp")
-_ELSEWHERE = ("lp", "modular", "gauss")
+_PORTFOLIO, _MOST = 0.08, 0.4
+_ON_NETWORKS = ("shortest-path", "light", "mcnf", "modular", "lp")
+_ELSEWHERE = ("light", "lp", "modular", "gauss")
 _LARGE = 3000
 # Part of the limit for a slice of ruin and recreate, or of exact neighbourhoods.
 _SLICE = 0.2
@@ -40,7 +40,7 @@ def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArra
     for method in methods[1:]:
         if clock.spent > _PORTFOLIO or (method == "gauss" and problem.n > _LARGE):
             break
-        other = protect(problem, method, clock, seed)
+        other = protect(problem, method, clock.early(_MOST), seed)
         best = min((best, other), key=lambda found: found.cost)
     return best
 
@@ -57,8 +57,11 @@ def improve_pattern(
 
     `report` hears of every step; `guide` is a point of the relaxation (see :func:`improve`).
     """
-    cover = Cover(problem, gather_needs(problem), hidden)
-    meet_within(cover, clock)
+    try:
+        cover = Cover(problem, gather_needs(problem, clock), hidden)
+        meet_within(cover, clock)
+    except OutOfTimeError:
+        return None
     if cover.unmet.any():
         return None
     # Moves hide what they move: the cover starts from what they use.

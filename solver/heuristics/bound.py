@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
+from solver.clock import Clock
 from solver.cuts import relation_cuts, row_bridgeless
-from solver.heuristics.clock import Clock
 from solver.heuristics.needs import gather_needs
 from solver.instance import FloatArray
 from solver.lp import LinearProgram
@@ -26,6 +26,8 @@ _VIOLATION = 0.01
 
 def relations_bound(problem: Problem, clock: Clock) -> float:
     """No safe pattern of the component costs less (optimum of a linear relaxation)."""
+    if clock.out:
+        return 0.0
     rows = sparse.csr_array(sparse.vstack([_capacity_rows(problem), _sliding_rows(problem)]))
     free = np.flatnonzero(~problem.forced & (np.diff(rows.tocsc().indptr) > 0))
     if not len(free):
@@ -92,7 +94,8 @@ def _capacity_rows(problem: Problem) -> sparse.csr_array:
     Which way a sliding level is met is open, so it asks nothing of a single direction.
     """
     targets, matrix = problem.targets, problem.matrix
-    needs = gather_needs(replace(problem, targets=replace(targets, sliding=np.zeros(len(targets)))))
+    plain = replace(problem, targets=replace(targets, sliding=np.zeros(len(targets))))
+    needs = gather_needs(plain, Clock())
     columns = problem.transposed
     counts = np.diff(columns.indptr)[needs.cell]
     which = np.repeat(np.arange(len(needs)), counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
 from solver.heuristics.surroundings import Surroundings
@@ -51,7 +51,7 @@ class _Anywhere:
         self._mover: Mover | None = None
         self._shut = np.zeros(cover.problem.n, dtype=np.bool_)
 
-    def moves(self, need: int, without: IntArray) -> tuple[Mover, FloatArray] | None:
+    def moves(self, need: int, without: IntArray, clock: Clock) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""
         cover = self._cover
         if self._mover is None:
@@ -63,7 +63,7 @@ class _Anywhere:
         self._mover.close(np.flatnonzero(wanted & ~self._shut))
         self._mover.open(np.flatnonzero(self._shut & ~wanted))
         self._shut = wanted
-        found = self._mover.move(need)
+        found = self._mover.move(need, clock)
         return None if found is None else (self._mover, found)
 
 
@@ -74,7 +74,7 @@ class _Near:
         self._cover = cover
         self._around = around or Surroundings(cover.problem)
 
-    def moves(self, need: int, without: IntArray) -> tuple[Mover, FloatArray] | None:
+    def moves(self, need: int, without: IntArray, clock: Clock) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""
         cover = self._cover
         problem, hidden = cover.problem, cover.hidden.copy()
@@ -82,7 +82,7 @@ class _Near:
         columns = self._around.nearest(cover.needs, need, np.where(hidden, problem.weight, 0.0), ~hidden)
         mover = Mover(problem, cover.needs, columns)
         mover.set_unit_prices(np.where(hidden, problem.weight, 0.0))
-        found = mover.move(need)
+        found = mover.move(need, clock)
         return None if found is None else (mover, found)
 
 
@@ -91,11 +91,13 @@ def _meet_otherwise(
 ) -> bool:
     remaining = lost[np.argsort(-cover.needs.level[lost], kind="stable")]
     while len(remaining):
-        found = elsewhere.moves(int(remaining[0]), column)
+        try:
+            found = elsewhere.moves(int(remaining[0]), column, clock)
+        except OutOfTimeError:
+            return False
         if found is None:
             return False
         mover, amounts = found
-        clock.charge(mover.size)
         cover.add(mover.columns, amounts)
         still = cover.would_lose(column)
         remaining = remaining[1:][np.isin(remaining[1:], still)]

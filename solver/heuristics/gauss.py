@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover
@@ -33,7 +33,7 @@ def protect_gauss(cover: Cover, clock: Clock) -> None:
     columns = _columns(cover)
     basis = _movements(cover, columns)
     clock.charge(float(basis.size))
-    cover.hidden[columns[_eliminate(cover, columns, basis)]] = True
+    cover.hidden[columns[_eliminate(cover, columns, basis, clock)]] = True
     meet_within(cover, clock)
     protect_lp(cover, clock)
 
@@ -67,7 +67,7 @@ def _movements(cover: Cover, columns: IntArray) -> FloatArray:
     return basis
 
 
-def _eliminate(cover: Cover, columns: IntArray, basis: FloatArray) -> IntArray:
+def _eliminate(cover: Cover, columns: IntArray, basis: FloatArray, clock: Clock) -> IntArray:
     """Positions that stay hidden."""
     problem = cover.problem
     position = np.full(problem.n, -1, dtype=np.int64)
@@ -78,6 +78,7 @@ def _eliminate(cover: Cover, columns: IntArray, basis: FloatArray) -> IntArray:
     free = np.flatnonzero(~cover.hidden[columns])
     stay = []
     for at in free[np.lexsort((free, -problem.weight[columns[free]]))].tolist():
+        clock.check()
         row = basis[at]
         pivot = int(np.argmax(np.abs(row)))
         if abs(row[pivot]) <= _ZERO:

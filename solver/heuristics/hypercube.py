@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock
 from solver.heuristics.lp import protect_lp
 from solver.heuristics.needs import Cover
 from solver.instance import IntArray
@@ -32,6 +32,7 @@ def protect_hypercube(cover: Cover, clock: Clock) -> None:
     boxes = _Boxes(cover.problem)
     needs = cover.needs
     for need in needs.by_level.tolist():
+        clock.check()
         if clock.out:
             break
         if cover.unmet[need]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solver.clock import Clock, OutOfTimeError
 from solver.exact import Search
-from solver.heuristics.clock import Clock
 from solver.heuristics.mover import Mover
 from solver.heuristics.nearby import Nearby
 from solver.heuristics.needs import Cover
@@ -183,8 +183,10 @@ def _adopt(cover: Cover, hidden: BoolArray, mine: IntArray, lost: IntArray, cloc
     mover.set_unit_prices(np.where(hidden, cover.problem.weight, 0.0))
     for need in lost.tolist():
         if twin.unmet[need]:
-            move = mover.move(need)
-            clock.charge(mover.size)
+            try:
+                move = mover.move(need, clock)
+            except OutOfTimeError:
+                return
             if move is None:
                 return
             twin.add(mover.columns, move)

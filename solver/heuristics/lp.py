@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover, Needs
 from solver.heuristics.surroundings import Surroundings
@@ -18,8 +18,11 @@ from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
 _SLOPES = 2
-# Beyond so many columns the linear program looks only near the cell.
-LARGE = 4000
+# Beyond so many columns the linear program looks only near the cell. Below, one program of everything is made
+# once, and the movements that it finds are cheaper.
+LARGE = 12_000
+# Part of the limit after which a movement is taken as it comes.
+_HASTE = 0.5
 
 
 def protect_lp(
@@ -30,7 +33,7 @@ def protect_lp(
 ) -> None:
     """Meet every need of a cover by cheapest movements.
 
-    Out of time this goes on, without second thoughts: a pattern half made protects nobody, and hiding
+    Out of work this goes on, without second thoughts: a pattern half made protects nobody, and hiding
     everything takes longer to audit than this takes to end.
 
     Parameters
@@ -44,6 +47,8 @@ def protect_lp(
     ------
     FrozenTargetError
         A need cannot be met by any pattern.
+    OutOfTimeError
+        The clock's seconds are over; the cover keeps what was met until then.
     """
     problem = cover.problem
     weight = problem.weight if weight is None else weight
@@ -61,8 +66,7 @@ def meet_within(cover: Cover, clock: Clock) -> None:
     mover.set_unit_prices(np.where(hidden, cover.problem.weight, 0.0))
     for need in needs.by_level.tolist():
         if cover.unmet[need]:
-            move = mover.move(need)
-            clock.charge(mover.size)
+            move = mover.move(need, clock)
             if move is not None:
                 cover.add(mover.columns, move)
 
@@ -70,8 +74,7 @@ def meet_within(cover: Cover, clock: Clock) -> None:
 def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slopes: int = _SLOPES) -> None:
     """Meet the unmet needs of a cover, highest level first, at the given weights (float64[n]).
 
-    `slopes` is how often a movement is priced again by its own last answer; out of time, a
-    movement is taken as it comes.
+    `slopes` is how often a movement is priced again by its own last answer, until half of the limit is spent.
     """
     needs = cover.needs
     for need in needs.by_level.tolist():
@@ -108,17 +111,15 @@ def _cheapest(
 ) -> FloatArray | None:
     level = float(needs.level[need])
     mover.set_prices(prices, level)
-    best = found = mover.move(need)
-    clock.charge(mover.size)
+    best = found = mover.move(need, clock)
     if best is None or found is None:
         return None
     least = _new_cost(best, mover, prices)
     for _ in range(slopes):
-        if least == 0.0 or clock.out:
+        if least == 0.0 or clock.spent > _HASTE:
             break
         mover.set_unit_prices(_slopes(found, mover, prices, level))
-        again = mover.move(need)
-        clock.charge(mover.size)
+        again = mover.move(need, clock)
         if again is None:
             break
         cost = _new_cost(again, mover, prices)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock
 from solver.heuristics.lp import protect_lp
 from solver.heuristics.needs import Cover
 from solver.heuristics.network import Network, find_network
@@ -34,6 +34,7 @@ def protect_mcnf(cover: Cover, clock: Clock) -> None:
         weight = cover.problem.weight
         usual = max(float(weight.mean()), 1e-12)
         for need in cover.needs.by_level.tolist():
+            clock.check()
             if clock.out:
                 break
             if cover.unmet[need]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.clock import Clock
 from solver.heuristics.gauss import protect_gauss
 from solver.heuristics.hypercube import protect_hypercube
+from solver.heuristics.light import finish_in_haste, protect_light
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.mcnf import protect_mcnf
 from solver.heuristics.modular import protect_modular
@@ -25,10 +26,13 @@ _CONSTRUCT: dict[str, Callable[[Cover, Clock], None]] = {
     "hypercube": protect_hypercube,
     "modular": protect_modular,
     "gauss": protect_gauss,
+    "light": protect_light,
 }
 HEURISTICS = (*_CONSTRUCT, "tabu")
 # Without any limit, tabu search does this much work per component.
 _TABU_WORK = 20.0
+# Part of the seconds for finding a pattern; the rest is for ending it in haste, and for clean-up.
+_CONSTRUCTION = 0.7
 
 
 def protect(
@@ -44,7 +48,8 @@ def protect(
         One of :data:`HEURISTICS`, or "auto": shortest paths where the relations are a network,
         "lp" elsewhere.
     clock
-        Out of time, clean-up and search stop early; the pattern is safe all the same.
+        Out of work, clean-up and search stop early; out of seconds, what is not protected until then is
+        protected in haste. The pattern is safe all the same.
     seed
         Of the random choices.
     start : bool[n], optional
@@ -55,19 +60,29 @@ def protect(
     FrozenTargetError
         No pattern is safe.
     """
-    needs = gather_needs(problem)
+    needs = gather_needs(problem, Clock())
     cover = Cover(problem, needs)
     if method == "auto":
         method = "lp" if find_network(problem) is None else "shortest-path"
-    _CONSTRUCT.get(method, protect_lp)(cover, clock)
+    try:
+        _CONSTRUCT.get(method, protect_lp)(cover, clock.early(_CONSTRUCTION))
+    except OutOfTimeError:
+        finish_in_haste(cover)
     clean_up(cover, clock)
     if start is not None:
-        other = Cover(problem, needs, start)
-        meet_within(other, clock)
-        protect_lp(other, clock)
-        clean_up(other, clock)
-        cover = min((other, cover), key=lambda found: found.cost)
+        cover = _repaired(Cover(problem, needs, start), cover, clock)
     if method == "tabu":
         search_tabu(cover, clock if clock.limited else Clock(work=_TABU_WORK), seed)
         clean_up(cover, clock)
     return cover
+
+
+def _repaired(start: Cover, other: Cover, clock: Clock) -> Cover:
+    """A given pattern made safe and cleaned up, or the other one if that is cheaper."""
+    try:
+        meet_within(start, clock)
+        protect_lp(start, clock)
+    except OutOfTimeError:
+        return other
+    clean_up(start, clock)
+    return min((start, other), key=lambda found: found.cost)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover, Needs
@@ -129,8 +129,7 @@ def _everything_met(part: Cover, clock: Clock) -> IntArray:
     mover = Mover(part.problem, part.needs)
     for need in np.flatnonzero(part.unmet).tolist():
         mover.set_prices(np.where(part.hidden, 0.0, part.problem.weight), float(part.needs.level[need]))
-        move = mover.move(need)
-        clock.charge(mover.size)
+        move = mover.move(need, clock)
         if move is not None:
             part.add(mover.columns, move)
     return part.problem.cells[part.hidden & ~part.problem.forced]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.needs import Needs
 from solver.instance import FloatArray, IntArray
 from solver.lp import LinearProgram
@@ -52,7 +53,15 @@ class Mover:
         both = sparse.csr_array(sparse.hstack([part, -part]))
         zeros = np.zeros(both.shape[0])
         self._program = LinearProgram(
-            np.zeros(2 * k), np.zeros(2 * k), self._upper, both.indptr, both.indices, both.data, zeros, zeros
+            np.zeros(2 * k),
+            np.zeros(2 * k),
+            self._upper,
+            both.indptr,
+            both.indices,
+            both.data,
+            zeros,
+            zeros,
+            with_duals=False,
         )
         self.size = 2 * k + both.shape[0]
         self._all = np.arange(2 * k)
@@ -78,8 +87,15 @@ class Mover:
         usual = float(price[price > 0].mean()) if (price > 0).any() else 1.0
         self._program.set_costs(self._all, np.minimum(np.tile(price / usual, 2), _DEAR))
 
-    def move(self, need: int) -> FloatArray | None:
-        """The cheapest movement (float64[k]) that meets a need, or None if there is none."""
+    def move(self, need: int, clock: Clock) -> FloatArray | None:
+        """The cheapest movement (float64[k]) that meets a need, or None if there is none.
+
+        Raises
+        ------
+        OutOfTimeError
+            The clock's seconds are over.
+        """
+        clock.check()
         needs = self._needs
         at = int(self._position[needs.cell[need]])
         level = float(needs.level[need])
@@ -97,11 +113,14 @@ class Mover:
         if len(known):
             self._block(known)
         self._program.forget_basis()
-        result = self._program.solve()
+        result = self._program.solve(seconds=clock.seconds_left)
+        clock.charge(self.size)
         self._program.set_bounds(pair, np.zeros(2), self._limits(pair))
         if len(known):
             both = np.concatenate([known, known + k])
             self._program.set_bounds(both, np.zeros(len(both)), self._limits(both))
+        if result.status == "limit":
+            raise OutOfTimeError
         if result.status != "optimal":
             return None
         return np.asarray(result.primal[:k] - result.primal[k:]) * level

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.attack import Movement, Region
+from solver.clock import Clock
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
@@ -53,7 +54,7 @@ class Needs:
         return np.lexsort((self.side, self.cell, -self.level)).astype(np.int64)
 
 
-def gather_needs(problem: Problem) -> Needs:
+def gather_needs(problem: Problem, clock: Clock) -> Needs:
     """One need per target and side; a sliding level widens the side that has room for it.
 
     The width that upper and lower level leave open goes to the side with more room, and to the
@@ -63,11 +64,13 @@ def gather_needs(problem: Problem) -> Needs:
     ------
     FrozenTargetError
         A sliding level is wider than anything allows.
+    OutOfTimeError
+        The clock's seconds are over.
     """
     targets = problem.targets
     upper, lower = targets.upper.copy(), targets.lower.copy()
     missing = np.maximum(targets.sliding - upper - lower, 0.0)
-    hi, lo = _rooms(problem, np.flatnonzero(missing > 0))
+    hi, lo = _rooms(problem, np.flatnonzero(missing > 0), clock)
     first_up = hi >= lo
     for up in (True, False, True):
         mine = missing > 0
@@ -87,12 +90,12 @@ def gather_needs(problem: Problem) -> Needs:
     return Needs(np.tile(targets.cell, 2)[keep], side[keep], level[keep], np.tile(targets.attacker, 2)[keep])
 
 
-def _rooms(problem: Problem, wide: IntArray) -> tuple[FloatArray, FloatArray]:
+def _rooms(problem: Problem, wide: IntArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
     """Room of each target; of those whose width is to be split, what the relations leave of it."""
     targets = problem.targets
     hi, lo = problem.hi[targets.cell], problem.lo[targets.cell]
     if len(wide):
-        region = Region(problem, problem.lo, problem.hi)
+        region = Region(problem, problem.lo, problem.hi, clock)
         for k in wide.tolist():
             region.use(int(targets.attacker[k]))
             hi[k] = min(hi[k], region.push(int(targets.cell[k]), 1).value)

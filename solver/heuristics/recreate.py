@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.clock import Clock
 from solver.heuristics.lp import LARGE, meet_nearby, meet_needs
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
@@ -101,7 +101,7 @@ def _round(
     before = trial.hidden.copy()
     try:
         tools.protect(trial, weight, clock)
-    except FrozenTargetError:
+    except (FrozenTargetError, OutOfTimeError):
         return None
     new = np.flatnonzero(trial.hidden & ~before)
     candidates = np.union1d(new, near)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.heuristics.clock import Clock
+from solver.clock import Clock
 from solver.heuristics.lp import protect_lp
 from solver.heuristics.needs import Cover
 from solver.heuristics.network import Network, find_network
@@ -59,6 +59,7 @@ class _Paths:
         """Every need in order of its level."""
         needs = self._cover.needs
         for need in needs.by_level.tolist():
+            self._clock.check()
             if self._cover.unmet[need] and not self._clock.out:
                 self._protect(need)
 

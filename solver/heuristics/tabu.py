@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.clock import Clock
 from solver.heuristics.lp import protect_lp
 from solver.heuristics.needs import Cover
 from solver.instance import BoolArray
@@ -72,7 +72,7 @@ def _without(cover: Cover, cell: int, allowed: BoolArray, clock: Clock) -> Cover
     before = trial.hidden.copy()
     try:
         protect_lp(trial, clock, None, allowed)
-    except FrozenTargetError:
+    except (FrozenTargetError, OutOfTimeError):
         return None
     if trial.unmet.any():
         return None

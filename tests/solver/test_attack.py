@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver.attack import check_pattern
+from solver.clock import Clock
 from solver.cuts import knapsack_cuts, relation_cuts
-from solver.heuristics.clock import Clock
 from solver.instance import Instance
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.separate import Separator
@@ -48,7 +48,9 @@ def test_reduced_and_plain_problem_agree_on_what_is_safe(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(4):
         patterns = [_patterns(problem, rng, 1)[0] for problem in reduction.problems]
-        safe = all(not check_pattern(p, x) for p, x in zip(reduction.problems, patterns, strict=True))
+        safe = all(
+            not check_pattern(p, x, Clock()) for p, x in zip(reduction.problems, patterns, strict=True)
+        )
         assert safe == _plainly_safe(instance, reduction.expand(patterns))
 
 
@@ -61,7 +63,7 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
     rng = np.random.default_rng(seed)
     for problem in found[1].problems:
         patterns = _patterns(problem, rng, 12)
-        safe = [x for x in patterns if not check_pattern(problem, x)]
+        safe = [x for x in patterns if not check_pattern(problem, x, Clock())]
         points = [np.where(problem.forced, 1.0, rng.random(problem.n) ** 2) for _ in range(4)]
         points += [x.astype(float) for x in patterns]
         separator = Separator(problem, Clock())
@@ -69,10 +71,10 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
         cuts = [c for x in points for c in separator.separate(x, least=1e-6) if (c.coefs >= 0).all()]
         plain, exposed = relation_cuts(problem)
         cuts += plain
-        failed = {shortfall.target for shortfall in check_pattern(problem, problem.forced)}
+        failed = {shortfall.target for shortfall in check_pattern(problem, problem.forced, Clock())}
         assert set(np.flatnonzero(exposed)) <= failed
         for x in patterns:
-            for shortfall in check_pattern(problem, x):
+            for shortfall in check_pattern(problem, x, Clock()):
                 point = x.astype(float)
                 new = knapsack_cuts(shortfall.coefs, shortfall.level, problem.forced, point, 1e-9)
                 assert new

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver import InfeasibleError, Insider, Instance, Status, audit, solve
+from solver.clock import Clock
 from solver.generate import generate
 from solver.heuristics.bound import relations_bound
-from solver.heuristics.clock import Clock
 from solver.heuristics.methods import HEURISTICS
 from solver.heuristics.network import find_network
 from solver.presolve import reduce_instance

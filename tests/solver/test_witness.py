@@ -29,6 +29,13 @@ def kernel(instance: Instance, generator: np.random.Generator, count: int) -> np
     return generator.normal(size=(count, len(space))) @ space * 30.0
 
 
+def in_any_order(matrix: sparse.csr_array, generator: np.random.Generator) -> sparse.csr_array:
+    """The same matrix, the entries of each row in any order."""
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((generator.random(matrix.nnz), row))
+    return sparse.csr_array((matrix.data[order], matrix.indices[order], matrix.indptr), shape=matrix.shape)
+
+
 @settings(max_examples=80, deadline=None)
 @given(SEEDS, st.integers(0, 5), st.floats(0, 1))
 def test_the_verdict_is_the_full_audits_whatever_movements_are_named(
@@ -40,7 +47,7 @@ def test_the_verdict_is_the_full_audits_whatever_movements_are_named(
     sound = kernel(instance, generator, count)
     sound[:, ~hidden] *= generator.random() < 0.5
     nonsense = generator.normal(size=(count, instance.n)) * 1e6
-    named = sparse.csr_array(np.vstack([sound, nonsense]))
+    named = in_any_order(sparse.csr_array(np.vstack([sound, nonsense])), generator)
     found = find_exposures(instance, hidden, named)
     wanted = audit(instance, hidden)
     assert told(found) == told(wanted.exposures)
@@ -57,10 +64,13 @@ def test_a_movement_that_breaks_a_relation_proves_nothing(seed: int) -> None:
     assert told(found) == told(audit(instance, hidden).exposures)
 
 
-@pytest.mark.parametrize("shape", ["3x3x3x3x3x3", "30x30x8"])
-def test_tables_of_many_cells_are_protected_by_small_neighbourhoods(shape: str) -> None:
+@pytest.mark.parametrize("shape", ["3x3x3x3x3", "20x10x5"])
+def test_tables_of_many_cells_are_protected_by_small_neighbourhoods(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("solver.heuristics.lp.LARGE", 500)
     instance = generate("random", shape, primaries=12, level=0.05, seed=3)
-    assert instance.n > 4000
+    assert instance.n > 1000
     found = solve(instance, method="lp")
     assert find_exposures(instance, found.hidden) == ()
     assert not (found.hidden & (instance.status == Status.SHOWN)).any()

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 
 
+class OutOfTimeError(Exception):
+    """The seconds of a clock are over: whoever holds a safe pattern goes on with that one."""
+
+
 class Clock:
     """A limit of seconds, of work, or of both; None means no such limit.
 
@@ -32,12 +36,30 @@ class Clock:
         if self._parent is not None:
             self._parent.charge(size)
 
+    def check(self) -> None:
+        """Stop here if the seconds are over; a limit of work alone stops nobody in the middle.
+
+        Raises
+        ------
+        OutOfTimeError
+            They are.
+        """
+        if self._end is not None and time.perf_counter() >= self._end:
+            raise OutOfTimeError
+
     def part(self, fraction: float) -> Clock:
         """A clock for this fraction of what is left; what it spends is spent here too."""
         seconds = self.seconds_left
         work = None if self._limit is None else max(self._limit - self.work, 0.0) * fraction
         child = Clock(None if seconds is None else seconds * fraction, work)
         child._parent = self
+        return child
+
+    def early(self, fraction: float) -> Clock:
+        """A clock that is out when this fraction of the seconds left is over, but has all the work left."""
+        seconds = self.seconds_left
+        child = self.part(1.0)
+        child._end = None if seconds is None else child._began + seconds * fraction
         return child
 
     @property
@@ -66,3 +88,25 @@ class Clock:
         if self._limit is not None and self.work >= self._limit:
             return True
         return self._end is not None and time.perf_counter() >= self._end
+
+
+class Strict(Clock):
+    """Stops whoever works by a clock as soon as that has run out, of seconds or of work."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock.seconds_left)
+        self._clock = clock
+
+    def charge(self, size: float) -> None:
+        """Note effort, there too."""
+        self._clock.charge(size)
+
+    def check(self) -> None:
+        """Stop here if the clock is out."""
+        if self._clock.out:
+            raise OutOfTimeError
+
+    @property
+    def out(self) -> bool:
+        """Is the limit reached?"""
+        return self._clock.out

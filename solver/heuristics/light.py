@@ -1,0 +1,89 @@
+"""Protect all cells together: a few linear programs in which only the lightest columns may move.
+
+A program that moves the cells of all needs at once, each up to its level, meets most of them where one for
+each need takes hundreds of times longer. The lightest columns alone come first, then more and more; what is
+left then is met need by need. Clean-up makes a good pattern of it, and where time runs out, this is the
+way to an answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solver.attack import Region
+from solver.clock import Clock
+from solver.heuristics.lp import protect_lp
+from solver.heuristics.needs import Cover
+from solver.instance import BoolArray, IntArray
+
+# Parts of the columns that may move, lightest first.
+_PARTS = (0.0625, 0.125, 0.25, 0.5)
+_IN_HASTE = (0.5,)
+_FEW = 4
+
+
+def protect_light(cover: Cover, clock: Clock) -> None:
+    """Meet the unmet needs of a cover.
+
+    Raises
+    ------
+    FrozenTargetError
+        A need cannot be met by any pattern.
+    OutOfTimeError
+        The clock's seconds are over.
+    """
+    _protect(cover, clock, _PARTS)
+
+
+def finish_in_haste(cover: Cover) -> None:
+    """Meet the unmet needs of a cover when time is over already: soon, at any cost.
+
+    Raises
+    ------
+    FrozenTargetError
+        A need cannot be met by any pattern.
+    """
+    _protect(cover, Clock(work=0.0), _IN_HASTE)
+
+
+def _protect(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
+    weight = cover.problem.weight
+    free = np.flatnonzero(~cover.hidden)
+    lightest = free[np.argsort(weight[free], kind="stable")]
+    for part in parts:
+        if cover.unmet.sum() <= _FEW:
+            break
+        hidden = cover.hidden.copy()
+        hidden[lightest[: int(np.ceil(part * len(lightest)))]] = True
+        _sweep(cover, hidden, clock)
+    protect_lp(cover, clock)
+
+
+def _sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
+    """Move the cells of unmet needs together while that meets some of them; only what is hidden moves."""
+    problem = cover.problem
+    region = Region(problem, problem.lo * hidden, problem.hi * hidden, clock)
+    while True:
+        unmet = np.flatnonzero(cover.unmet & (cover.needs.attacker == 0))
+        if len(unmet) <= _FEW:
+            return
+        met = 0
+        for side in (1.0, -1.0):
+            mine = unmet[cover.needs.side[unmet] == side]
+            mine = mine[cover.unmet[mine]]
+            if len(mine):
+                met += _move(cover, region, mine)
+                clock.charge(problem.n)
+        if met <= len(unmet) // 6:
+            return
+
+
+def _move(cover: Cover, region: Region, needs: IntArray) -> int:
+    """Move the cells of some needs by their levels, as near as goes; how many needs that meets."""
+    before = int(cover.unmet.sum())
+    wanted = (cover.needs.side * cover.needs.level)[needs]
+    move = region.sweep(cover.needs.cell[needs], wanted)
+    if move is not None:
+        moving = np.flatnonzero(move)
+        cover.add(moving, move[moving])
+    return before - int(cover.unmet.sum())
