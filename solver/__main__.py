@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from solver.commands import add_protect, run_protect
 from solver.errors import InfeasibleError, InputError, SolverError
 from solver.explain import explain
 from solver.formats.convert import convert
+from solver.formats.text import parse_json, read_text
 from solver.generate import add_generate, run_generate
 from solver.instance import BoolArray, Instance, Status
 from solver.solution import Progress, Solution
@@ -22,20 +24,31 @@ from solver.solve import METHODS, solve
 
 # Exit codes: a failed audit or an infeasible problem is an answer; bad input is not.
 OK, EXPOSED, WRONG_INPUT, INFEASIBLE = 0, 1, 2, 3
+INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the exit code (0 done, 1 exposed, 2 wrong input, 3 infeasible)."""
+    """Run a command; the exit code (0 done, 1 exposed, 2 wrong input, 3 infeasible, 130 interrupted)."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))
     except SolverError as error:
-        if getattr(options, "json", False):
-            print(json.dumps({"error": str(error)}))
-        else:
-            print(f"error: {error}", file=sys.stderr)
-        return WRONG_INPUT
+        told, code = str(error), WRONG_INPUT
+    except BrokenPipeError:
+        # Whoever read the answer has seen enough; nothing may be written at the exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except OSError as error:
+        # Readers of files tell of their own; what is left could not be written.
+        told, code = f"{error.filename}: cannot be written: {error.strerror}.", WRONG_INPUT
+    except KeyboardInterrupt:
+        told, code = "interrupted.", INTERRUPTED
+    if getattr(options, "json", False):
+        print(json.dumps({"error": told}))
+    else:
+        print(f"error: {told}", file=sys.stderr)
+    return code
 
 
 def load(path: str) -> Instance:
@@ -258,14 +271,11 @@ def _pattern(instance: Instance, path: str | None) -> BoolArray:
     hidden = instance.always_hidden
     if path is None:
         return hidden
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}.", file=path) from None
+    text = read_text(path)
     if text.lstrip().startswith("{"):
         try:
-            names = [str(name) for name in json.loads(text)["secondaries"]]
-        except (json.JSONDecodeError, KeyError, TypeError):
+            names = [str(name) for name in parse_json(text, path)["secondaries"]]
+        except (KeyError, TypeError):
             raise InputError("expected the JSON of `solve`, with its secondaries.", file=path) from None
     else:
         names = [line.strip() for line in text.splitlines() if line.strip()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -253,7 +254,9 @@ class Instance:
         try:
             return int(name) if self.names is None else self.names.index(name)
         except ValueError:
-            raise InputError(f"there is no cell named {name}.", "Use a name of the input.") from None
+            near = difflib.get_close_matches(name, self.names or (), 1) if len(name) < 200 else []
+            remedy = f"Did you mean {near[0]}?" if near else "Use a name of the input."
+            raise InputError(f"there is no cell named {name[:200]}.", remedy) from None
 
     def exact(self, cell: int) -> Fraction:
         """The value as the source's decimals give it."""
@@ -369,12 +372,16 @@ class Instance:
         found = [(int(r), self._exact_miss(int(r))) for r in suspects]
         wrong = [(r, gap) for r, gap in found if abs(gap) > Fraction(repr(self.tolerance))]
         if wrong:
-            listed = "; ".join(f"relation {r}: {_decimal(gap)}" for r, gap in wrong[:50])
+            listed = "; ".join(f"relation {r}: {_decimal(gap)} ({self._members(r)})" for r, gap in wrong[:50])
             more = f"; and {len(wrong) - 50} more" if len(wrong) > 50 else ""
             raise InputError(
                 f"{len(wrong)} of {self.m} relations do not add up. Differences: {listed}{more}.",
                 "Correct the values or allow a tolerance.",
             )
+
+    def _members(self, relation: int) -> str:
+        part = self.indices[self.indptr[relation] : self.indptr[relation + 1]]
+        return ", ".join(self.name(int(i)) for i in part[:8]) + (", …" if len(part) > 8 else "")
 
     def _exact_miss(self, relation: int) -> Fraction:
         part = slice(self.indptr[relation], self.indptr[relation + 1])

@@ -68,10 +68,18 @@ def solve(
     UnreachableLevelError
         Levels ask more than the external bounds allow (``instance.clipped()`` mends that).
     InputError
-        Unknown method, or a start of the wrong shape.
+        Unknown method, a limit, seed or number of threads below what there is, or a start of the
+        wrong shape.
     """
     if method not in METHODS:
         raise InputError(f"there is no method {method}.", f"Use one of {', '.join(METHODS)}.")
+    for name, limit in {"time_limit": time_limit, "work_limit": work_limit}.items():
+        if limit is not None and not limit >= 0:
+            raise InputError(f"{name} is {limit}.", "Give 0 or more, or leave it out.")
+    if threads < 1:
+        raise InputError(f"threads is {threads}.", "Give 1 or more.")
+    if seed < 0:
+        raise InputError(f"seed is {seed}.", "Give 0 or more.")
     if start is not None and np.shape(start) != (instance.n,):
         raise InputError(f"a start of shape {np.shape(start)} does not fit {instance.n} cells.")
     run = _Run(instance, method, time_limit, threads, seed, progress, work_limit)

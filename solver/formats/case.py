@@ -7,14 +7,17 @@ Numbers that are not exact in binary may be decimal strings.
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from solver.errors import InputError
+from solver.formats.text import Problems, read_json
 from solver.instance import Insider, Instance, Status
 
 
@@ -23,22 +26,16 @@ def read_case(source: str | Path | Mapping[str, Any]) -> Instance:
 
     Raises
     ------
-    InputError
-        Names the file, and the cell or equation with the cause.
+    MultipleInputError
+        Every mistake, each with the file and the cell, equation or insider.
     """
     if isinstance(source, Mapping):
         return _build(source, None)
-    file = str(source)
-    try:
-        # Floats stay text so that 1234567890123.45 keeps its decimals.
-        data = json.loads(Path(source).read_text("utf-8-sig"), parse_float=str)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}.", file=file, line=error.lineno) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}.", file=file) from None
+    # Floats stay text so that 1234567890123.45 keeps its decimals.
+    data = read_json(source, parse_float=str, parse_int=str)
     if not isinstance(data, dict):
-        raise InputError("a case is a JSON object.", "Give cells and equations.", file=file)
-    return _build(data, file)
+        raise InputError("a case is a JSON object.", "Give cells and equations.", file=str(source))
+    return _build(data, str(source))
 
 
 def format_case(instance: Instance) -> str:
@@ -99,107 +96,192 @@ def _build(data: Mapping[str, Any], file: str | None) -> Instance:
     kind = data.get("case_type", "csp")
     if kind != "csp":
         raise InputError(f"the case is of type {kind}, not csp.", "Give cells and equations.", file=file)
-    try:
-        cells, equations = list(data["cells"]), list(data.get("equations") or ())
-        ids = {str(cell["id"]): k for k, cell in enumerate(cells)}
-    except (KeyError, TypeError) as error:
-        raise InputError(f"a case needs cells, each with an id: {error}.", file=file) from None
-    reader = _Reader(file, ids)
-    n = len(cells)
-    if len(ids) != n:
-        raise InputError("two cells have the same id.", file=file)
-    values = [reader.number(cell, "value") for cell in cells]
-    indptr, rhs = [0], []
-    indices: list[int] = []
-    coefs: list[float] = []
-    for k, equation in enumerate(equations):
-        terms = reader.equation(equation, k)
-        indices.extend(terms)
-        coefs.extend(terms.values())
-        indptr.append(len(indices))
-        rhs.append(reader.number(equation, "rhs", 0.0))
+    if "cells" not in data:
+        raise InputError("a case needs cells.", 'List them under "cells", each with its id.', file=file)
+    problems = Problems(file)
+    cells, equations, insiders = (
+        _objects(data.get(key), key, problems) for key in ("cells", "equations", "insiders")
+    )
+    ids = _ids(cells, problems)
+    problems.stop()
+    reader = _Reader(problems, ids)
+    columns = {
+        key: [reader.number(cell, key, name, default) for name, cell in zip(ids, cells, strict=True)]
+        for key, default in _NUMBERS.items()
+    }
+    sizes = [max(abs(value), 1.0) for value in columns["value"]]
+    weight = [
+        reader.number(cell, "weight", name, size)
+        for (name, cell), size in zip(zip(ids, cells, strict=True), sizes, strict=True)
+    ]
+    status = [reader.status(cell, name) for name, cell in zip(ids, cells, strict=True)]
+    rows = [reader.equation(equation, k) for k, equation in enumerate(equations)]
+    attackers = [reader.insider(item, k) for k, item in enumerate(insiders)]
+    problems.stop()
     try:
         return Instance(
-            value=np.array(values),
-            weight=np.array(
-                [reader.number(c, "weight", max(abs(v), 1.0)) for c, v in zip(cells, values, strict=True)]
-            ),
-            lower_bound=np.array([reader.number(cell, "lb", -np.inf) for cell in cells]),
-            upper_bound=np.array([reader.number(cell, "ub", np.inf) for cell in cells]),
-            lpl=np.array([reader.number(cell, "lpl", 0.0) for cell in cells]),
-            upl=np.array([reader.number(cell, "upl", 0.0) for cell in cells]),
-            spl=np.array([reader.number(cell, "spl", 0.0) for cell in cells]),
-            status=np.array([reader.status(cell) for cell in cells], dtype=np.int8),
-            indptr=np.array(indptr),
-            indices=np.array(indices),
-            coefs=np.array(coefs),
-            rhs=np.array(rhs),
+            value=np.array(columns["value"]),
+            weight=np.array(weight),
+            lower_bound=np.array(columns["lb"]),
+            upper_bound=np.array(columns["ub"]),
+            lpl=np.array(columns["lpl"]),
+            upl=np.array(columns["upl"]),
+            spl=np.array(columns["spl"]),
+            status=np.array(status, dtype=np.int8),
+            indptr=np.cumsum([0, *(len(terms) for _, terms in rows)]),
+            indices=np.array([cell for _, terms in rows for cell in terms], dtype=np.int64),
+            coefs=np.array([coef for _, terms in rows for coef in terms.values()], dtype=np.float64),
+            rhs=np.array([right for right, _ in rows], dtype=np.float64),
             names=tuple(ids),
-            insiders=tuple(reader.insider(item) for item in data.get("insiders") or ()),
+            insiders=tuple(Insider(**attacker) for attacker in attackers),
             decimals=tuple(_decimal_text(cell["value"]) for cell in cells),
         )
     except InputError as error:
         raise InputError(error.cause, error.remedy, file=file, cell=error.cell) from None
 
 
-class _Reader:
-    def __init__(self, file: str | None, ids: dict[str, int]) -> None:
-        self._file, self._ids = file, ids
+# What each number of a cell is when it is left out or null; a value never is.
+_NUMBERS: Mapping[str, float | None] = {
+    "value": None,
+    "lb": -np.inf,
+    "ub": np.inf,
+    "lpl": 0.0,
+    "upl": 0.0,
+    "spl": 0.0,
+}
 
-    def number(self, item: Mapping[str, Any], key: str, default: float | None = None) -> float:
-        raw = item.get(key)
+
+def _objects(given: Any, what: str, problems: Problems) -> list[Mapping[str, Any]]:
+    """The objects of a list; everything else is noted."""
+    if given is None:
+        return []
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        problems.add(f"{what} is no list.", f"Give a list of {what}.")
+        return []
+    for k, item in enumerate(given):
+        if not isinstance(item, Mapping):
+            problems.add(f"{what}[{k}] is {_told(item)}, not an object.", f"See what {what} hold.")
+    return [item for item in given if isinstance(item, Mapping)]
+
+
+def _ids(cells: Sequence[Mapping[str, Any]], problems: Problems) -> dict[str, int]:
+    """The position of each cell by its id."""
+    ids: dict[str, int] = {}
+    for k, cell in enumerate(cells):
+        given = cell.get("id")
+        if isinstance(given, bool) or not isinstance(given, str | int | float):
+            problems.add(f"cells[{k}] has no id.", "Give each cell an id, a text.")
+        elif str(given) in ids:
+            problems.add(
+                f"cells[{ids[str(given)]}] and cells[{k}] have the same id.",
+                "Give each cell an id of its own.",
+                cell=str(given),
+            )
+        else:
+            ids[str(given)] = k
+    return ids
+
+
+def _told(item: Any) -> str:
+    """What was found, short enough for a message."""
+    text = repr(item)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+class _Reader:
+    """Reads the parts of a case and notes all their mistakes."""
+
+    def __init__(self, problems: Problems, ids: Mapping[str, int]) -> None:
+        self._problems, self._ids = problems, ids
+
+    def number(
+        self, item: Mapping[str, Any], key: str, cell: str | None = None, default: float | None = None
+    ) -> float:
+        return self._number(item.get(key), key, cell, default)
+
+    def _number(self, raw: Any, what: str, cell: str | None, default: float | None = None) -> float:
         if raw is None and default is not None:
             return default
         try:
-            if raw is None or isinstance(raw, bool):
+            if isinstance(raw, bool) or not isinstance(raw, str | Number):
+                raise TypeError(raw)
+            number = float(raw)  # type: ignore[arg-type]
+            if number != number:
                 raise ValueError(raw)
-            return float(raw)
-        except (TypeError, ValueError):
-            where = str(item["id"]) if "id" in item else None
-            raise InputError(f"{key} is no number: {raw!r}.", file=self._file, cell=where) from None
+        except (TypeError, ValueError, OverflowError):
+            told = "missing" if raw is None else f"no number: {_told(raw)}"
+            self._problems.add(f"{what} is {told}.", "Write digits with a decimal point.", cell=cell)
+            return 0.0
+        return number
 
-    def status(self, cell: Mapping[str, Any]) -> int:
-        code = str(cell.get("status", "s"))
+    def status(self, cell: Mapping[str, Any], name: str) -> int:
+        code = cell.get("status", "s")
         try:
-            return int(Status.from_code(code))
+            return int(Status.from_code(str(code)))
         except ValueError:
-            raise InputError(
-                f"status “{code}” is none of u, s, z, x, v.", file=self._file, cell=str(cell["id"])
-            ) from None
+            self._problems.add(f"status “{_told(code)}” is none of u, s, z, x, v.", cell=name)
+            return int(Status.FREE)
 
-    def cell(self, name: Any, where: str) -> int:
-        try:
-            return self._ids[str(name)]
-        except KeyError:
-            raise InputError(f"{where} names cell {name}, which is not listed.", file=self._file) from None
+    def _cell(self, name: Any, where: str) -> int:
+        known = isinstance(name, str | int | float) and str(name) in self._ids
+        if not known:
+            near = difflib.get_close_matches(str(name), self._ids, 1) if isinstance(name, str) else ()
+            self._problems.add(
+                f"{where} names cell {_told(name)}, which is not listed.",
+                f"Did you mean {near[0]!r}?" if near else "List it among the cells.",
+            )
+        return self._ids[str(name)] if known else 0
 
-    def equation(self, item: Mapping[str, Any], number: int) -> dict[int, float]:
-        where = f"equation {number}"
+    def equation(self, item: Mapping[str, Any], number: int) -> tuple[float, dict[int, float]]:
+        """The right-hand side and the coefficients of the cells."""
+        total = item.get("total")
+        where = f"equations[{number}]" if total is None else f"equations[{number}] ({_told(total)})"
         terms: dict[int, float] = {}
-        pairs = [(part[0], part[1]) for part in item.get("parts") or ()]
-        if item.get("total") is not None:
-            pairs.append((-1, item["total"]))
+        parts = item.get("parts")
+        if parts is None:
+            parts = []
+        if not isinstance(parts, Sequence) or isinstance(parts, str):
+            self._problems.add(f"{where}: parts is no list.", "Write [[1, id], …].")
+            parts = []
+        pairs = []
+        for part in parts:
+            if isinstance(part, Sequence) and not isinstance(part, str) and len(part) == 2:
+                pairs.append((self._number(part[0], f"{where}: a coefficient", None), part[1]))
+            else:
+                self._problems.add(
+                    f"{where}: {_told(part)} is no pair of coefficient and cell.", "Write [1, id]."
+                )
+        if total is not None:
+            pairs.append((-1.0, total))
         for coef, name in pairs:
-            cell = self.cell(name, where)
-            terms[cell] = terms.get(cell, 0.0) + float(coef)
-        return {cell: coef for cell, coef in terms.items() if coef}
+            cell = self._cell(name, where)
+            terms[cell] = terms.get(cell, 0.0) + coef
+        right = self._number(item.get("rhs"), f"{where}: rhs", None, 0.0)
+        return right, {cell: coef for cell, coef in terms.items() if coef}
 
-    def insider(self, item: Mapping[str, Any]) -> Insider:
-        name = str(item.get("name", "insider"))
-        known = [self.cell(cell, f"insider {name}") for cell in item.get("knows") or ()]
-        targets = list(item.get("targets") or ())
-        return Insider(
-            name=name,
-            known=np.array(known, dtype=np.int64),
-            targets=np.array([self.cell(t["cell"], f"insider {name}") for t in targets], dtype=np.int64),
-            lpl=np.array([self.number(t, "lpl", 0.0) for t in targets]),
-            upl=np.array([self.number(t, "upl", 0.0) for t in targets]),
-            spl=np.array([self.number(t, "spl", 0.0) for t in targets]),
-        )
+    def insider(self, item: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The fields of an insider."""
+        name = item.get("name")
+        where = f"insiders[{number}]" if name is None else f"insider {_told(name)}"
+        known = item.get("knows")
+        if known is not None and (not isinstance(known, Sequence) or isinstance(known, str)):
+            self._problems.add(f"{where}: knows is no list.", "List ids of cells.")
+            known = ()
+        targets = _objects(item.get("targets"), f"{where}: targets", self._problems)
+        levels = {
+            key: np.array([self.number(t, key, f"{t.get('cell')}, {where}", 0.0) for t in targets])
+            for key in ("lpl", "upl", "spl")
+        }
+        return {
+            "name": "insider" if name is None else str(name),
+            "known": np.array([self._cell(cell, where) for cell in known or ()], dtype=np.int64),
+            "targets": np.array([self._cell(t.get("cell"), where) for t in targets], dtype=np.int64),
+            **levels,
+        }
 
 
 def _decimal_text(raw: Any) -> str:
-    return raw if isinstance(raw, str) else repr(raw)
+    return str(raw)
 
 
 def _text(number: float) -> str | int | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from solver.errors import InputError
-from solver.formats.text import Problems, line_ranges, numbered_lines, read_text
+from solver.formats.text import Problems, line_ranges, numbered_lines, parse_json, read_text
 from solver.hierarchy import TOTAL, Hierarchy
 
 KNOWN_MARKS = ("@", ".")
@@ -166,10 +166,7 @@ def parse_tree(text: str, *, file: str | None = None) -> Hierarchy:
             problems.add(f"{key!r} is twice under one parent.", "Keep one of the two.")
         return {key: value for key, (_, value) in zip(keys, pairs, strict=True)}
 
-    try:
-        data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}.", file=file, line=error.lineno) from None
+    data = parse_json(text, file, object_pairs_hook=unique)
     if not isinstance(data, dict):
         raise InputError("a hierarchy is a JSON object.", 'Write {"Total": {"a": {}, "b": {}}}.', file=file)
     try:

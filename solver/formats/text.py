@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +81,29 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
         raise InputError(
             f"there is no encoding {guess!r}.", "Name one that Python knows.", file=file
         ) from None
+
+
+def parse_json(text: str, file: str | None = None, **hooks: Callable[..., Any]) -> Any:
+    """What a JSON text holds; ``hooks`` are those of :func:`json.loads`.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON, with its line, or nested beyond all sense.
+    """
+    try:
+        return json.loads(text.removeprefix("\ufeff"), **hooks)  # type: ignore[arg-type]
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}.", file=file, line=error.lineno) from None
+    except RecursionError:
+        raise InputError("the JSON is nested too deeply.", "Give a flatter one.", file=file) from None
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}.", file=file) from None
+
+
+def read_json(path: str | Path, encoding: str | None = None, **hooks: Callable[..., Any]) -> Any:
+    """What a JSON file holds; see :func:`parse_json`."""
+    return parse_json(read_text(path, encoding), str(path), **hooks)
 
 
 def numbered_lines(text: str) -> list[tuple[int, str]]:

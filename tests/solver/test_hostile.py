@@ -1,0 +1,158 @@
+"""Whatever a case file or an option holds: one clear error or an audited answer, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solver import InputError, MultipleInputError, solve
+from solver.__main__ import main
+from solver.formats.case import read_case
+
+CASE: dict[str, Any] = {
+    "id": "h",
+    "case_type": "csp",
+    "cells": [
+        {"id": "T", "value": 60, "weight": 60, "status": "z", "lb": 0, "ub": None},
+        {
+            "id": "a",
+            "value": 4,
+            "weight": 4,
+            "status": "u",
+            "lb": 0,
+            "ub": None,
+            "lpl": 1,
+            "upl": 1,
+            "spl": 0,
+        },
+        {"id": "b", "value": 56, "weight": 56, "status": "s", "lb": 0, "ub": None},
+    ],
+    "equations": [{"total": "T", "parts": [[1, "a"], [1, "b"]], "rhs": 0}],
+    "insiders": [{"name": "x", "knows": ["b"], "targets": [{"cell": "a", "lpl": 0, "upl": 0, "spl": 0}]}],
+}
+WRONG: tuple[Any, ...] = (
+    *(None, True, "x", "", [], {}, [1], "NaN", float("nan"), float("inf"), -1, "1e400", 10**400),
+    *("-inf", "0x10", "4,5", 1e30, 1e-320),
+)
+
+
+def _places(item: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every part of a case."""
+    keys = item if isinstance(item, dict) else range(len(item)) if isinstance(item, list) else ()
+    found = [(*above, key) for key in keys]
+    return found + [place for key in keys for place in _places(item[key], (*above, key))]
+
+
+@pytest.mark.parametrize("place", _places(CASE), ids=lambda place: ".".join(map(str, place)))
+def test_any_part_of_a_case_may_be_wrong(place: tuple[Any, ...], tmp_path: Path) -> None:
+    for wrong in (*WRONG, ...):
+        case = copy.deepcopy(CASE)
+        part: Any = case
+        for key in place[:-1]:
+            part = part[key]
+        if wrong is ...:
+            del part[place[-1]]
+        else:
+            part[place[-1]] = wrong
+        file = tmp_path / "case.json"
+        file.write_text(json.dumps(case), "utf-8")
+        assert main(["solve", str(file), "--json"]) in (0, 2, 3)
+        try:
+            read_case(file)
+        except InputError as error:
+            first = error.problems[0] if isinstance(error, MultipleInputError) else error
+            assert first.file == str(file)
+
+
+def test_all_mistakes_of_a_case_are_told_at_once() -> None:
+    case = copy.deepcopy(CASE)
+    case["cells"][1] |= {"value": "four", "status": "q", "lb": "NaN"}
+    case["equations"][0]["parts"] += [["one", "b"], [1, "aa"], 5]
+    case["insiders"][0]["targets"][0]["cell"] = "zz"
+    with pytest.raises(MultipleInputError) as caught:
+        read_case(case)
+    told = str(caught.value)
+    assert len(caught.value.problems) == 7
+    for part in ("cell a: value is no number: 'four'", "“'q'” is none of", "cell a: lb is no number"):
+        assert part in told
+    assert "equations[0] ('T'): a coefficient is no number: 'one'" in told
+    assert "names cell 'zz', which is not listed" in told
+
+
+def test_a_relation_that_does_not_add_up_is_told_with_its_cells() -> None:
+    case = copy.deepcopy(CASE)
+    case["cells"][0]["value"] = "60.10"
+    with pytest.raises(InputError, match=r"relation 0: -0\.1 \(a, b, T\)"):
+        read_case(case)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "[]", "3", "null", "[" * 100_000, '{"cells":' * 50_000, '{"a": ' + "9" * 5000 + "}", "\0"],
+)
+@pytest.mark.parametrize("ending", ["json", "jj", "csp", "gz", "hrc", "csv", "cdl", "rda"])
+def test_files_without_sense(text: str, ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"file.{ending}"
+    file.write_text(text, "utf-8")
+    commands = (
+        ["solve", str(file)],
+        ["audit", str(file), "--pattern", str(file)],
+        ["convert", str(file), str(tmp_path / "out.json")],
+        ["convert", str(file), str(tmp_path / "out.hrc")],
+        ["protect", str(file), "--dims", "a"],
+        ["protect", str(file), "--metadata", str(file)],
+    )
+    for command in commands:
+        assert main(command) in (0, 2)
+
+
+def test_utf_16_is_read(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_bytes(json.dumps(CASE).encode("utf-16"))
+    assert main(["solve", str(tmp_path / "case.json")]) == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--time-limit", "nan"],
+        ["--time-limit", "-1"],
+        ["--work-limit", "nan"],
+        ["--threads", "0"],
+        ["--seed", "-1"],
+        ["--output", "/nonexistent/pattern"],
+        ["--start", "/nonexistent/pattern"],
+    ],
+)
+def test_options_without_sense_are_refused(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "case.json").write_text(json.dumps(CASE), "utf-8")
+    assert main(["solve", str(tmp_path / "case.json"), "--json", *options]) == 2
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
+    assert options[0].strip("-").replace("-", "_") in told or options[1] in told
+
+
+def test_no_time_at_all_still_gives_an_audited_answer() -> None:
+    for limit in (0.0, 0.01):
+        assert solve(read_case(CASE), time_limit=limit).cost == 56
+
+
+def test_an_interrupt_while_reading_ends_without_a_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "case.json"
+    os.mkfifo(pipe)
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "solver", "solve", str(pipe)]
+    process = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
+    # Opening the other end waits until the command reads.
+    with process, pipe.open("w"):
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, told.strip()) == (130, "error: interrupted.")
