@@ -165,21 +165,26 @@ class View:
     def _time(self) -> frozenset[str]:
         return self.contents.time_hierarchies(self.entry.sheet.id, self.query.id)
 
+    @property
+    def _adds_up(self) -> bool:
+        """Whether the columns are parts of a whole: of one measure that adds up, no totals, no periods."""
+        across = [name for axis in self.masked.axes[:1] for name in axis.hierarchies]
+        if MEASURES in across or not self._time.isdisjoint(across):
+            return False
+        if any(ancestors(self.masked, name, self.cube) & present(self.masked, name) for name in across):
+            return False
+        measures = {m.unique_name for m in self.masked.slicer if m.hierarchy == MEASURES}
+        measures |= present(self.masked, MEASURES)
+        own = {m.unique_name: m for m in self.cube.measures}
+        return all(name in own and own[name].additive for name in measures or [next(iter(own))])
+
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
         """Kinds of chart that a reader may choose among, the published one first."""
         if self.query.view == "map":
             return ()
-        summed = [name for axis in self.masked.axes[:1] for name in axis.hierarchies]
-        adds_up = (
-            MEASURES not in summed
-            and self._time.isdisjoint(summed)
-            and not any(
-                ancestors(self.masked, name, self.cube) & present(self.masked, name) for name in summed
-            )
-        )
         options = self.query.options
-        may = charts.kinds_for(self.masked, options, self._time, self.language, adds_up)
+        may = charts.kinds_for(self.masked, options, self._time, self.language, self._adds_up)
         own = (charts.usual(self.masked, options, self._time),) if self.query.view == "chart" else ()
         return tuple(dict.fromkeys((*own, *may)))
 

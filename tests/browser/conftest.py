@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
+from app.serve.adhoc import Adhoc
 from app.web.app import create_app
 from tests.web.office import MemoryStore
 
@@ -32,7 +33,7 @@ expect.set_options(timeout=60_000)
 def address() -> Iterator[str]:
     """Address of a site that serves the tests' office."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(MemoryStore()), log_level="warning", lifespan="off")
+    config = uvicorn.Config(create_app(MemoryStore(), asker=Adhoc()), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

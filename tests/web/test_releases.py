@@ -60,7 +60,7 @@ def test_addresses_of_a_release_may_be_kept_for_a_day_and_are_nothing_for_search
         assert "must-revalidate" in ask(site, path).headers["cache-control"]
     page = html.fromstring(ask(site, "/r/r1" + PAGE).content)
     assert page.xpath("//meta[@name='robots']/@content") == ["noindex"]
-    assert page.xpath("//p[@class='asitwas']/a/@href") == [f"{PAGE}?p.year=2023"]
+    assert page.xpath("//aside[@class='asitwas']//a/@href") == [f"{PAGE}?p.year=2023"]
 
 
 def test_links_of_an_old_release_stay_in_it_and_work(store: MemoryStore) -> None:
