@@ -40,11 +40,12 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 
-# Asks the advisory database of Python packages; without a way to it, it fails. The tool has its own environment.
+# Asks the advisory database of Python packages; where that knows nothing of one, it fails. The tool has its own
+# environment.
 audit: $(VENV)/bin/python
 	@test -d $(VENV)/audit || $(PYTHON) -m venv $(VENV)/audit
 	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off
 
 # The peers go into environments of their own, which it makes itself.
 bench-solver: $(VENV)/.installed-dev

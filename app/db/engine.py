@@ -22,6 +22,12 @@ BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
 MIGRATIONS = Path(__file__).with_name("migrations")
 MIGRATION_KEY = 0x43454C4F4D4947
+#: Seconds that a migration waits for a table that somebody reads at length, as a backup does. Whoever wants
+#: to read meanwhile stands behind it, so it gives way then and tries again, so many times.
+LOCK_SECONDS = 2.0
+LOCK_TRIES = 60
+
+_LOCK_NOT_AVAILABLE = "55P03"
 
 
 def connect(url: str) -> sa.Engine:
@@ -112,14 +118,15 @@ def migrate(engine: sa.Engine, revision: str = "head") -> None:
         If the database can't be reached or written, or is of a newer version than this program.
     """
     try:
-        if revision == "head" and current_revision(engine) == head_revision():
-            return
-        with _migrating(engine) as connection:
-            config = alembic_config(connection)
-            if revision == "base" or _is_below(revision, MigrationContext.configure(connection)):
-                command.downgrade(config, revision)
-            else:
-                command.upgrade(config, revision)
+        for tries_left in reversed(range(LOCK_TRIES)):
+            if revision == "head" and current_revision(engine) == head_revision():
+                return
+            try:
+                _go_to(engine, revision)
+                return
+            except sa.exc.OperationalError as error:
+                if getattr(error.orig, "sqlstate", "") != _LOCK_NOT_AVAILABLE or not tries_left:
+                    raise
     except sa.exc.SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
         file = engine.url.database if engine.dialect.name == "sqlite" else None
@@ -130,6 +137,15 @@ def migrate(engine: sa.Engine, revision: str = "head") -> None:
         raise OperatorError(
             f"The database is of another version of Celosia ({error}). Use the newer program."
         ) from error
+
+
+def _go_to(engine: sa.Engine, revision: str) -> None:
+    with _migrating(engine) as connection:
+        config = alembic_config(connection)
+        if revision == "base" or _is_below(revision, MigrationContext.configure(connection)):
+            command.downgrade(config, revision)
+        else:
+            command.upgrade(config, revision)
 
 
 @cache
@@ -178,4 +194,5 @@ def _migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
         else:
             with connection.begin():
                 connection.execute(sa.text("select pg_advisory_xact_lock(:key)"), {"key": MIGRATION_KEY})
+                connection.execute(sa.text(f"set local lock_timeout = {round(LOCK_SECONDS * 1000)}"))
                 yield connection

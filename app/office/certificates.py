@@ -76,19 +76,25 @@ def check_against(text: str, store: Store) -> CertificateReport:
     elif record.pruned:
         findings.append(Finding("cells as readers see them", True, "pruned since, not checked"))
     fingerprints = {item.cells.cube.name: item.cells.fingerprint for item in memory.shown}
-    again = commitments(fingerprints, memory.shown, memory.definitions, bytes.fromhex(memory.salt))
+    again = commitments(fingerprints, memory)
     said: dict[str, Any] = document["committed"]
     findings.append(Finding("definitions", again["definitions"] == said["definitions"]))
     for name, parts in again["cubes"].items():
-        for part, digest in parts.items():
-            same = said["cubes"].get(name, {}).get(part) == digest
-            findings.append(Finding(f"{part} of {name}", same))
+        promised = said["cubes"].get(name, {})
+        findings += [
+            Finding(f"{part} of {name}", promised.get(part) == parts.get(part))
+            for part in dict.fromkeys((*parts, *promised))
+        ]
     if document["previous"]:
         others = (store.book.certificate(other.id) for other in store.book.all())
         known = {fingerprint(other) for other in others if other}
         findings.append(Finding("the certificate before", document["previous"] in known))
     hide_zeros = catalogue.hide_zeros if catalogue is not None else True
-    for shown in memory.shown:
-        exposed = recheck(shown, hide_zeros)
-        findings.append(Finding(f"audit of {shown.cells.cube.name}", not exposed, "; ".join(exposed[:5])))
+    for number, shown in enumerate(memory.shown):
+        insiders = memory.insiders[number] if memory.insiders is not None else ()
+        exposed = recheck(shown, insiders, hide_zeros)
+        detail = "; ".join(exposed[:5])
+        if memory.insiders is None and not exposed:
+            detail = "against outsiders; insiders weren't kept with it"
+        findings.append(Finding(f"audit of {shown.cells.cube.name}", not exposed, detail))
     return CertificateReport(report.release, report.key, tuple(findings))

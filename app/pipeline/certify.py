@@ -15,10 +15,11 @@ from app.domain.primary import CubePrimaries
 from app.domain.publication import Confidentiality
 from app.domain.release import Release
 from app.pipeline.audit import ReleaseAudit
-from app.pipeline.build import Problems, problems_of
+from app.pipeline.build import Problem, Problems, problems_of
 from app.pipeline.earlier import nothing_earlier
+from app.pipeline.memory import Memory
 from app.pipeline.suppress import Suppression
-from solver import audit
+from solver import Insider, audit
 
 #: The public key and the signature of some bytes, both in base64.
 Sign = Callable[[bytes], str]
@@ -26,29 +27,24 @@ Sign = Callable[[bytes], str]
 
 def certify(
     release: Release,
-    shown: Sequence[ShownCells],
-    definitions: str,
+    memory: Memory,
     basis: Sequence[str],
     previous: str,
     audited: Mapping[str, Any],
-    salt: bytes,
 ) -> dict[str, Any]:
     """The certificate of a release, not signed yet.
 
     Parameters
     ----------
-    shown
-        Its cells, relations and patterns, cube by cube.
-    definitions
-        Digest of the publication's text.
+    memory
+        What is kept of it: cells, relations and patterns, and the secret without which nobody can check a
+        guess at what was hashed.
     basis
         Releases that the audit took as known.
     previous
         Fingerprint of the certificate before, or ``""``.
     audited
         See `audit_facts`.
-    salt
-        Secret; without it nobody can check a guess at what was hashed.
     """
     return {
         "format": FORMAT,
@@ -61,17 +57,16 @@ def certify(
             "cells": len(release.keys),
             "confidential": int((release.status == CellStatus.CONFIDENTIAL).sum()),
         },
-        "committed": commitments(release.fingerprints, shown, definitions, salt),
+        "committed": commitments(release.fingerprints, memory),
         "audit": dict(audited),
         "software": {"celosia": version("celosia"), "highs": version("highspy")},
     }
 
 
-def commitments(
-    fingerprints: Mapping[str, str], shown: Sequence[ShownCells], definitions: str, salt: bytes
-) -> dict[str, Any]:
+def commitments(fingerprints: Mapping[str, str], memory: Memory) -> dict[str, Any]:
     """Keyed hashes of what isn't public."""
-    cubes = {
+    salt = bytes.fromhex(memory.salt)
+    cubes: dict[str, dict[str, str]] = {
         item.cells.cube.name: {
             "facts": commitment(salt, "facts", fingerprints[item.cells.cube.name]),
             "cells": commitment(
@@ -92,9 +87,16 @@ def commitments(
             "levels": commitment(salt, "levels", item.lpl, item.upl, item.spl),
             "pattern": commitment(salt, "pattern", item.hidden),
         }
-        for item in shown
+        for item in memory.shown
     }
-    return {"definitions": commitment(salt, "definitions", definitions), "cubes": cubes}
+    for item, insiders in zip(memory.shown, memory.insiders or (), strict=memory.insiders is not None):
+        columns = (column for insider in insiders for column in _columns(insider))
+        cubes[item.cells.cube.name]["insiders"] = commitment(salt, "insiders", *columns)
+    return {"definitions": commitment(salt, "definitions", memory.definitions), "cubes": cubes}
+
+
+def _columns(insider: Insider) -> tuple[Any, ...]:
+    return insider.known, insider.targets, insider.lpl, insider.upl, insider.spl
 
 
 def audit_facts(problems: Problems, suppression: Suppression, report: ReleaseAudit) -> dict[str, Any]:
@@ -119,8 +121,16 @@ def sealed(document: Mapping[str, Any], public: str, sign: Sign) -> str:
     return canonical({**whole, "signature": sign(canonical(whole))}).decode()
 
 
-def recheck(shown: ShownCells, hide_zeros: bool) -> tuple[str, ...]:
-    """Audit the cells of one cube again, from what is kept of them: cells that an outsider finds out."""
+def recheck(shown: ShownCells, insiders: Sequence[Insider], hide_zeros: bool) -> tuple[str, ...]:
+    """Audit the cells of one cube again, from what is kept of them: cells that somebody finds out, and who.
+
+    Parameters
+    ----------
+    shown
+    insiders
+        Sole contributors to hold the pattern against, over the rows of the table.
+    hide_zeros
+    """
     n = len(shown.cells)
     nobody = np.zeros(n, dtype=np.bool_)
     verdicts = CubePrimaries(
@@ -139,8 +149,22 @@ def recheck(shown: ShownCells, hide_zeros: bool) -> tuple[str, ...]:
     )
     found: list[str] = []
     for problem in problems_of(Confidentiality((), (), hide_zeros, False), 0, shown.cells, verdicts):
-        report = audit(problem.instance, problem.pattern(shown.hidden, shown.cells.n_given, nobody))
-        found.extend(exposure.name for exposure in report.exposures)
+        within = tuple(part for insider in insiders if (part := _within(problem, insider, n)) is not None)
+        instance = problem.instance.replace(insiders=within)
+        report = audit(instance, problem.pattern(shown.hidden, shown.cells.n_given, nobody))
+        found.extend(f"{exposure.name} to {exposure.attacker}" for exposure in report.exposures)
         if not report.complete:
             found.append("the audit could not be finished")
     return tuple(found)
+
+
+def _within(problem: Problem, insider: Insider, n: int) -> Insider | None:
+    """An insider as it is in one problem of a table of ``n`` rows; None where it has nothing to find out."""
+    place = np.full(n, -1, dtype=np.int64)
+    place[problem.rows] = np.arange(len(problem.rows))
+    known, targets = place[insider.known], place[insider.targets]
+    met = targets >= 0
+    if not met.any() or not (known >= 0).any():
+        return None
+    levels = (insider.lpl[met], insider.upl[met], insider.spl[met])
+    return Insider(insider.name, known[known >= 0], targets[met], *levels)

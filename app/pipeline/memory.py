@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
@@ -16,6 +16,7 @@ from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
 from app.pipeline.earlier import Past
 from app.pipeline.suppress import Suppression, levels_kept
+from solver import Insider
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +24,14 @@ class Memory:
     """What is kept of a release.
 
     ``salt`` (hex) is the secret of its certificate, ``definitions`` the digest of the publication's text.
+    ``insiders`` are, cube by cube, the sole contributors that the audit held the pattern against; their cells
+    are rows of the table. None: made by a program that didn't keep them.
     """
 
     salt: str
     definitions: str
     shown: tuple[ShownCells, ...]
+    insiders: tuple[tuple[Insider, ...], ...] | None = None
 
 
 REMEMBERED = Codec(
@@ -39,6 +43,7 @@ REMEMBERED = Codec(
         known.FactRows,
         known.ShownCells,
         lattice.Extra,
+        Insider,
         Memory,
     )
 )
@@ -69,6 +74,16 @@ def shown_cells(
         lpl, upl, spl = levels_kept(number, verdicts, problems, suppression)
         result.append(ShownCells(release_id, cells, hidden, lpl, upl, spl))
     return tuple(result)
+
+
+def insiders_met(cubes: int, problems: Problems, suppression: Suppression) -> tuple[tuple[Insider, ...], ...]:
+    """The insiders of all problems by cube, with the rows of the cube's table in place of their cells."""
+    result: list[list[Insider]] = [[] for _ in range(cubes)]
+    for number, problem in enumerate(problems.problems):
+        for insider in suppression.instances.get(number, problem.instance).insiders:
+            rows = replace(insider, known=problem.rows[insider.known], targets=problem.rows[insider.targets])
+            result[problem.cube].append(rows)
+    return tuple(map(tuple, result))
 
 
 def read_past(store: Store, release_ids: Sequence[str]) -> Past:

@@ -22,7 +22,7 @@ from app.domain.catalogue import Catalogue
 from app.domain.certificate import canonical, fingerprint
 from app.domain.crawled import Address, Crawl
 from app.domain.errors import CelosiaError, OperatorError, UserError
-from app.domain.known import Earlier, ShownCells
+from app.domain.known import Earlier
 from app.domain.masked import Layout
 from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
@@ -39,7 +39,7 @@ from app.pipeline.build import Problems, build_problems
 from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
 from app.pipeline.earlier import Past, hidden_before
-from app.pipeline.memory import REMEMBERED, Memory, read_past, shown_cells
+from app.pipeline.memory import REMEMBERED, Memory, insiders_met, read_past, shown_cells
 from app.pipeline.release import make_release
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
 from app.watch.traces import span
@@ -429,7 +429,7 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
             for name, fingerprint in value.release.fingerprints.items()
             if (kept := _snapshot(context, name, fingerprint))
         }
-        memory = Memory(secrets.token_hex(32), context.publication.digest, _shown(context, value.release.id))
+        memory = _memory(context, value.release.id)
         making = Making(
             by=context.wish.actor,
             made_from=_digest_of_pattern(context.digests["crawl"], context.result("suppress")),
@@ -449,14 +449,13 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
     return result.digest
 
 
-def _shown(context: Context, release_id: str) -> tuple[ShownCells, ...]:
-    return shown_cells(
-        release_id,
-        context.result("crawl"),
-        context.result("assess"),
-        context.result("build"),
-        context.result("suppress"),
-    )
+def _memory(context: Context, release_id: str) -> Memory:
+    """What is kept of the release for those that follow, and to check it again."""
+    found: Crawl = context.result("crawl")
+    problems, pattern = context.result("build"), context.result("suppress")
+    shown = shown_cells(release_id, found, context.result("assess"), problems, pattern)
+    insiders = insiders_met(len(found.cubes), problems, pattern)
+    return Memory(secrets.token_hex(32), context.publication.digest, shown, insiders)
 
 
 def _certificate(context: Context, release: Release, memory: Memory) -> str:
@@ -465,12 +464,10 @@ def _certificate(context: Context, release: Release, memory: Memory) -> str:
     previous = book.certificate(before) if before is not None else None
     document = certify(
         release,
-        memory.shown,
-        memory.definitions,
+        memory,
         context.basis,
         fingerprint(previous) if previous else "",
         audit_facts(context.result("build"), context.result("suppress"), context.result("audit")),
-        bytes.fromhex(memory.salt),
     )
     return canonical(document).decode() if signer is None else sealed(document, signer.public, signer.sign)
 

@@ -64,3 +64,10 @@ def test_every_licence_goes_with_ours() -> None:
         if name in wanted and name not in RUN_BESIDE and not ALLOWED.search(licence(item))
     }
     assert doubtful == {}
+
+
+def test_an_audit_that_could_not_ask_fails() -> None:
+    """The tool says that nothing is known, and ends well, of packages that its database doesn't have."""
+    (recipe,) = re.findall(r"pip-audit --requirement (.*)", (ROOT / "Makefile").read_text())
+    assert {"constraints.txt", "--strict", "--disable-pip"} <= set(recipe.split())
+    assert "make audit" in (ROOT / ".ci/audit").read_text()

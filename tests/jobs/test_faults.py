@@ -15,10 +15,11 @@ import sqlalchemy as sa
 from app.cli.serving import running
 from app.cube.duckdb import open_cube
 from app.db import open_store
-from app.db.engine import connect, current_revision, migrate
+from app.db.engine import connect, current_revision, head_revision, migrate
 from app.pipeline.define import load_publication
 from app.pipeline.run import run
 from app.web.app import create_app
+from tests.databases import database_url
 from tests.jobs.forks import SERVER, die
 from tests.pipeline.offices import firms, write_csv
 
@@ -133,3 +134,32 @@ def test_a_migration_that_is_killed_has_not_happened(url: str, where: str) -> No
         # Tables are copied on the way, and what refers to them stays.
         assert connection.scalar(sa.text("select count(*) from release_cell")) == 1
     engine.dispose()
+
+
+def test_an_upgrade_while_somebody_reads_at_length_keeps_no_reader_waiting(tmp_path: Path) -> None:
+    """A backup goes on, new processes migrate, readers read: they stand behind nobody for long."""
+    with database_url("postgresql", tmp_path) as url:
+        engine = connect(url)
+        migrate(engine, "0004")
+        look = sa.text("select count(*) from release")
+        with ThreadPoolExecutor(2) as pool, engine.connect() as backup:
+            with backup.begin():
+                backup.execute(look)
+                upgrades = [pool.submit(migrate, connect(url)) for _ in range(2)]
+                waiting = sa.text(
+                    "select count(*) from pg_locks join pg_database d on d.oid = database"
+                    " where datname = current_database() and mode = 'AccessExclusiveLock' and not granted"
+                )
+                with engine.connect() as watcher:
+                    while not watcher.scalar(waiting):
+                        assert not any(upgrade.done() for upgrade in upgrades)
+                with engine.connect() as reader:
+                    for _ in range(3):
+                        assert reader.scalar(look) == 0
+                        reader.rollback()
+                assert current_revision(engine) == "0004"
+                assert not any(upgrade.done() for upgrade in upgrades)
+            for upgrade in upgrades:
+                upgrade.result()
+        assert current_revision(engine) == head_revision()
+        engine.dispose()

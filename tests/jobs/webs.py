@@ -53,6 +53,11 @@ class Web:
         self.client = httpx.Client(base_url=ours.recv(), timeout=60, cookies=cookies)
         ours.close()
 
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
     def get(self, path: str) -> httpx.Response:
         return self.client.get(path)
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from app.bootstrap import publication_store, run_publication
 from app.bootstrap.protection import ask_what_if, explain_cell, signing_key, verify_certificate
+from app.db import tables as t
 from app.db.store import Store
 from app.domain.certificate import canonical
 from app.domain.errors import UserError
 from app.office.keys import KEY_VARIABLE, signer_of
+from app.pipeline.memory import REMEMBERED, read_memory
 from app.pipeline.what_if import with_threshold, without_sheets
+from solver import Insider
 from tests.pipeline.offices import SHEETS, firms, write_csv, write_office
 
 
@@ -102,6 +108,37 @@ def test_each_certificate_names_the_one_before(tmp_path: Path) -> None:
     assert json.loads(newer)["basis"] == [json.loads(older)["release"]]
     assert verify_certificate(newer, office, "").ok
     assert verify_certificate(older, office, "").ok
+
+
+def test_the_audit_is_made_again_against_insiders_too(tmp_path: Path) -> None:
+    """Somebody who knows all but one cell finds that one out, and the check says who it was."""
+    office = write_office(tmp_path / "office")
+    run_publication(office)
+    with publication_store(office) as store:
+        release = str(store.live_release_id())
+        text = str(store.certificate(release))
+        kept = store.book.knowledge(release)
+    assert kept is not None
+    memory = read_memory(kept)
+    assert memory.insiders is not None
+    assert memory.insiders[0]
+    shown = memory.shown[0]
+    aim = np.flatnonzero(shown.hidden & (shown.upl > 0))[:1]
+    others = np.setdiff1d(np.arange(len(shown.cells)), aim)
+    spy = Insider("a know-all", others, aim, shown.lpl[aim], shown.upl[aim], shown.spl[aim])
+    for insiders, wrong in (
+        (memory.insiders, set()),
+        (((*memory.insiders[0], spy),), {"insiders of Firms", "audit of Firms"}),
+        (None, {"insiders of Firms"}),
+    ):
+        body = REMEMBERED.encode(replace(memory, insiders=insiders))
+        with publication_store(office) as store, store.database.writing() as connection:
+            connection.execute(sa.update(t.release_knowledge).values(body=body))
+        report = verify_certificate(text, office, "")
+        assert {finding.what for finding in report.findings if not finding.ok} == wrong
+        (found,) = (finding for finding in report.findings if finding.what == "audit of Firms")
+        assert ("to a know-all" in found.detail) is (insiders not in (None, memory.insiders))
+        assert ("against outsiders" in found.detail) is (insiders is None)
 
 
 def test_the_key_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
