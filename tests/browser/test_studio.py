@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -86,7 +87,22 @@ def pages_of(office: Office) -> dict[str, str]:
         office.people.add_token(own, "nightly", frozenset({Permission.RUN_JOBS, Permission.READ_OFFICE}), 30)
     digest = office.versions.files(draft).uploads["data/more.csv"]
     base = f"/studio/drafts/{draft.id}"
+    release = office.releases.all()[0].id
+    hidden = {
+        state: urlencode({"cell": office.protection.cells(state).lines[0].key})
+        for state in ("sensitive", "secondary")
+    }
     return {
+        "rules": "/studio/rules",
+        "rules form": f"{base}/rules",
+        "what if": "/studio/what-if?merge=Firms.Town",
+        "cells": "/studio/cells?state=secondary",
+        "sensitive cell": f"/studio/cells/why?{hidden['sensitive']}",
+        "secondary cell": f"/studio/cells/why?{hidden['secondary']}",
+        "jobs": "/studio/jobs",
+        "job": "/studio/jobs/1",
+        "releases": "/studio/releases",
+        "release": f"/studio/releases/{release}",
         "home": "/studio",
         "account": "/studio/account",
         "people": "/studio/people",
@@ -125,6 +141,9 @@ def test_every_page_fits_is_free_of_barriers_and_breaks_no_policy(
         bare.goto(studio + path)
         bare.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         found = Axe().run(bare).response["violations"]
+        bare.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
+        found += Axe().run(bare, options={"runOnly": ["color-contrast"]}).response["violations"]
+        bare.emulate_media(color_scheme=scheme)
         barriers = [(fault["id"], [node["target"] for node in fault["nodes"][:3]]) for fault in found]
         if barriers or wide > SIZES[size][0]:
             faults[name] = (wide, barriers)
