@@ -18,13 +18,13 @@ from app.domain.numbers import locale_of
 #: Languages that the interface speaks; English is the language of its source.
 INTERFACE = ("en", "es", "ca")
 
-_LOCALES = Path(__file__).parent / "locale"
+LOCALES = Path(__file__).parent / "locale"
 
 
 @cache
 def translations(language: str) -> gettext.NullTranslations:
     """The interface's texts; English where the language has no catalogue."""
-    path = _LOCALES / language / "LC_MESSAGES" / "messages.po"
+    path = LOCALES / language / "LC_MESSAGES" / "messages.po"
     if language not in INTERFACE or not path.is_file():
         return gettext.NullTranslations()
     with path.open("rb") as file:

@@ -190,3 +190,20 @@ def test_what_the_form_can_t_show_is_edited_as_text(run: tuple[Office, ASGIApp])
     office.versions.edit(draft, Files({**files.texts, "publication.toml": "[confidentiality"}, files.uploads))
     response = form.visitor.get(form.address)
     assert response.headers["location"].endswith("/text/publication.toml")
+
+
+def test_mistakes_are_told_in_the_reader_s_language(run: tuple[Office, ASGIApp]) -> None:
+    office, studio = run
+    form = begin(studio)
+    draft = office.versions.version(int(form.address.split("/")[3]))
+    files = office.versions.files(draft)
+    text = PUBLICATION.replace('with = "Firms"', 'with = "Firm"')
+    office.versions.edit(draft, Files({**files.texts, "publication.toml": text}, files.uploads))
+    page = form.visitor.get(f"{form.address}?lang=es")
+    assert "El cubo Firms no tiene otra medida Firm. ¿Quiso decir Firms?" in page.text
+    sheet = form.address.replace("/rules", "/sheet/sheets/coast.toml")
+    form.visitor.get(sheet)
+    sent = {"do": "save", "q0.id": "table", "q0.mdx": "SELECT {[Measures].[Firms]} ON COLUMS FROM [Firms]"}
+    page = form.visitor.post(sheet, {**sent, "q0.show": "table", "title.en": "Coast"})
+    assert "Se esperaba" in page.text
+    assert "^" in page.text

@@ -7,7 +7,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -133,7 +133,7 @@ def upload(visit: Visit) -> Response:
             detect(place, name)
             kept = visit.office.versions.put_upload(place, name, visit.actor.name)
     except UserError as error:
-        return visit.page(_data(visit, draft, visit.say(error.mistakes[0].cause)), 422)
+        return visit.page(_data(visit, draft, visit.told(error.mistakes[0].cause)), 422)
     visit.office.journal.record(
         visit.actor, "facts.upload", name, None, {"sha256": kept.digest, "bytes": kept.size}, visit.origin
     )
@@ -197,7 +197,7 @@ def wizard_page(visit: Visit) -> Response:
         try:
             found = survey(place, _writing(visit, place, name))
         except UserError as error:
-            return visit.page(_data(visit, draft, visit.say(error.mistakes[0].cause)), 422)
+            return visit.page(_data(visit, draft, visit.told(error.mistakes[0].cause)), 422)
     return visit.page(_wizard(visit, draft, name, found, None, ""))
 
 
@@ -235,7 +235,9 @@ def _wizard(
         draft=draft.id,
         revision=draft.revision,
         name=name,
-        survey=found,
+        survey=replace(
+            found, problems=tuple(replace(item, cause=visit.told(item.cause)) for item in found.problems)
+        ),
         columns=tuple(rows),
         roles=tuple((role, visit.say(ROLE_WORDS[role])) for role in ROLES),
         encodings=ENCODINGS,
@@ -263,7 +265,7 @@ def source(visit: Visit) -> Response:
     try:
         found = survey_database(url, sql)
     except UserError as error:
-        return visit.page(_data(visit, draft, visit.say(error.mistakes[0].cause), sql), 422)
+        return visit.page(_data(visit, draft, visit.told(error.mistakes[0].cause), sql), 422)
     visit.office.journal.record(visit.actor, "facts.query", url, None, {"sql": sql[:2000]}, visit.origin)
     if "c0.role" not in visit.form:
         return visit.page(_wizard(visit, draft, "query", found, None, ""))
@@ -274,7 +276,7 @@ def source(visit: Visit) -> Response:
         choice = _cube(visit, files, chosen, "", url, sql)
         visit.office.drafting.put_texts(visit.actor, draft, _texts(files, choice), visit.origin)
     except UserError as error:
-        said = " ".join(visit.say(mistake.cause) for mistake in error.mistakes)
+        said = " ".join(visit.told(mistake.cause) for mistake in error.mistakes)
         return visit.page(_wizard(visit, draft, "query", found, chosen, said), 422)
     return visit.redirect(f"/studio/drafts/{draft.id}", "added")
 
@@ -296,7 +298,7 @@ def make_cube(visit: Visit) -> Response:
             kept = visit.office.versions.put_upload(body, PurePosixPath(path).name, visit.actor.name)
             visit.office.drafting.put_upload(visit.actor, draft, path, kept, texts, visit.origin)
         except UserError as error:
-            said = " ".join(visit.say(mistake.cause) for mistake in error.mistakes)
+            said = " ".join(visit.told(mistake.cause) for mistake in error.mistakes)
             return visit.page(_wizard(visit, draft, name, found, chosen, said), 422)
     return visit.redirect(f"/studio/drafts/{draft.id}", "added")
 

@@ -136,7 +136,7 @@ def draft_page(visit: Visit) -> Response:
             conflicts=office.versions.conflicts(draft) if behind else (),
             rows=tuple(_tree(draft, files, mistakes, visit.language)),
             folders=_folders(files),
-            mistakes=mistakes,
+            mistakes=visit.mistakes(mistakes),
             changed=changed,
         )
     )
@@ -300,8 +300,7 @@ def publish(visit: Visit) -> Response:
             raise UserError(mistakes)
         published = visit.office.drafting.publish(visit.actor, draft, message, visit.origin)
     except UserError as error:
-        said = "\n".join(visit.say(str(mistake)) for mistake in error.mistakes)
-        return visit.page(_changes(visit, draft, message[:1000], said), 422)
+        return visit.page(_changes(visit, draft, message[:1000], visit.said(error)), 422)
     return visit.redirect(f"/studio/versions/{published.id}", "published")
 
 

@@ -121,7 +121,7 @@ def save_text(visit: Visit) -> Response:
         _require_revision(draft, revision)
         saved = visit.office.drafting.put_texts(visit.actor, draft, {path: text}, visit.origin)
     except UserError as error:
-        said = tuple(Mistake(m.file, m.line, m.column, visit.say(m.cause), m.remedy) for m in error.mistakes)
+        said = error.mistakes
         return visit.page(_text(visit, draft, path, text, said, revision or 0), 422)
     found = visit.office.previews.mistakes(visit.office.versions.files(saved))
     if any(item.file == path for item in found):
@@ -169,7 +169,7 @@ def _sheet(
         form=form,
         views=tuple((key, visit.say(VIEW_WORDS[key])) for key in VIEWS),
         charts=tuple((key, visit.say(CHART_WORDS[key])) for key in CHARTS),
-        mistakes=mistakes,
+        mistakes=visit.mistakes(mistakes),
         checked=checked,
         preview=preview,
         text=text,
@@ -190,7 +190,7 @@ def save_sheet(visit: Visit) -> Response:
         text = write_form(files.texts[path], path, form, languages)
         saved = visit.office.drafting.put_texts(visit.actor, draft, {path: text}, visit.origin)
     except UserError as error:
-        said = tuple(Mistake(m.file, m.line, m.column, visit.say(m.cause), m.remedy) for m in error.mistakes)
+        said = error.mistakes
         return visit.page(_sheet(visit, draft, path, files, form, said, False, revision or 0), 422)
     files = visit.office.versions.files(saved)
     mistakes = visit.office.previews.check(files, path)

@@ -96,7 +96,7 @@ def add_account(visit: Visit) -> Response:
     try:
         visit.office.people.add(visit.actor, name, _role(visit), password or None, visit.origin)
     except UserError as error:
-        return visit.page(_people(visit, name[:100], visit.say(str(error))), 422)
+        return visit.page(_people(visit, name[:100], visit.said(error)), 422)
     return visit.redirect("/studio/people", "added")
 
 

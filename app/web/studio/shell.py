@@ -353,8 +353,7 @@ def refuse(visit: Visit, error: Exception) -> Response:
             },
             status,
         )
-    said = tuple(replace(mistake, cause=visit.say(mistake.cause)) for mistake in mistakes)
-    return visit.page(RefusalPage(visit.frame(words), words, said), status)
+    return visit.page(RefusalPage(visit.frame(words), words, visit.mistakes(mistakes)), status)
 
 
 def as_document(visit: Visit, mistake: Mistake) -> dict[str, object]:
@@ -363,8 +362,8 @@ def as_document(visit: Visit, mistake: Mistake) -> dict[str, object]:
         "file": mistake.file,
         "line": mistake.line,
         "column": mistake.column,
-        "cause": visit.say(mistake.cause),
-        "remedy": visit.say(mistake.remedy) if mistake.remedy else "",
+        "cause": visit.told(mistake.cause),
+        "remedy": visit.told(mistake.remedy) if mistake.remedy else "",
         "excerpt": mistake.excerpt,
     }
 

@@ -195,7 +195,7 @@ def change_password(visit: Visit) -> Response:
             visit.actor, visit.text("old"), visit.text("new"), visit.origin
         )
     except UserError as error:
-        return visit.page(_account(visit, wrong=visit.say(str(error))), 422)
+        return visit.page(_account(visit, wrong=visit.told(str(error))), 422)
     return with_session(visit, visit.office.people.visit_cookie(), "/studio/sign-in?said=password")
 
 
@@ -211,7 +211,7 @@ def add_token(visit: Visit) -> Response:
             visit.actor, visit.text("name"), scopes, days, visit.origin
         )
     except (ValueError, UserError) as error:
-        return visit.page(_account(visit, wrong=visit.say(str(error))), 422)
+        return visit.page(_account(visit, wrong=visit.told(str(error))), 422)
     return visit.page(_account(visit, fresh=text))
 
 

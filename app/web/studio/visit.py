@@ -21,6 +21,7 @@ from app.domain.people import Actor, Permission
 from app.office.office import Office
 from app.web.contexts import LanguageLink, Link
 from app.web.language import translations
+from app.web.mistakes import in_words_of
 from app.web.studio.notices import NOTICES
 
 HTML = "text/html; charset=utf-8"
@@ -171,10 +172,15 @@ class Visit:
         found = translations(self.language).gettext(text)
         return found.format(**fields) if fields else found
 
+    def told(self, text: str) -> str:
+        """A sentence about a mistake, with what it names, in the reader's language."""
+        found = self.say(text)
+        return found if found != text else in_words_of(text, self.language)
+
     def said(self, error: CelosiaError) -> str:
         """What is wrong, in a sentence or more."""
         if not isinstance(error, UserError):
-            return self.say(str(error))
+            return self.told(str(error))
         return "\n".join(str(replace(mistake, excerpt="")) for mistake in self.mistakes(error.mistakes))
 
     def mistakes(self, found: Iterable[Mistake]) -> tuple[Mistake, ...]:
@@ -182,8 +188,8 @@ class Visit:
         return tuple(
             replace(
                 mistake,
-                cause=self.say(mistake.cause),
-                remedy=self.say(mistake.remedy) if mistake.remedy else "",
+                cause=self.told(mistake.cause),
+                remedy=self.told(mistake.remedy) if mistake.remedy else "",
             )
             for mistake in found
         )
