@@ -304,6 +304,7 @@ class Loader:
             definition.format,
             definition.decimals,
             definition.nonnegative,
+            definition.column or "",
         )
 
     def facts(self, dimensions: Sequence[Dimension]) -> Facts:

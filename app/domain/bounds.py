@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.domain.completeness import joined
 from app.domain.cube import IntArray
 from app.domain.equation import Equations, Floats
 from app.domain.lattice import Space
@@ -23,6 +24,13 @@ class Bounds:
 
     equations: Equations
     slack: Floats
+
+    def and_others(self, others: Bounds, n: int) -> Bounds:
+        """Both over the same table of n rows, the others' slacks behind these."""
+        more = others.equations
+        moved = np.where(more.indices >= n, more.indices + len(self.slack), more.indices)
+        shifted = Equations(more.indptr, moved, more.coefs, more.rhs)
+        return Bounds(joined(self.equations, shifted), np.concatenate([self.slack, others.slack]))
 
 
 def bounds_of(space: Space, coords: IntArray, values: Floats, kinds: tuple[str, ...]) -> Bounds:

@@ -130,7 +130,8 @@ class Measure:
 
     ``aggregator`` is one of ``sum count distinct-count min max avg median``; only sum and count add up.
     ``decimals`` are the digits that are published: the published value is the exact one rounded to them.
-    ``nonnegative`` is public knowledge that an attacker may use.
+    ``nonnegative`` is public knowledge that an attacker may use. ``column`` is what it is a statistic of: the
+    facts' column, "" where that isn't known or where rows are counted.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Measure:
     format: str
     decimals: int
     nonnegative: bool = True
+    column: str = ""
 
     @property
     def additive(self) -> bool:

@@ -30,6 +30,9 @@ Floats = NDArray[np.float64]
 #: Which cells (int32[k, columns]) have facts.
 Occupied = Callable[[IntArray], Bools]
 
+#: Relations that some rows of the cells are in, besides those of this module.
+Further = Callable[[IntArray, Longs], list["Entries"]]
+
 
 @dataclass(frozen=True, eq=False)
 class Equations:
@@ -101,6 +104,7 @@ def close_cells(
     formulas: Entries | None,
     occupied: Occupied,
     overlaps: Sequence[Overlap] = (),
+    further: Further = lambda cells, rows: [],
 ) -> Closure:
     """Every cell that follows from the published ones, and all relations among them.
 
@@ -116,6 +120,8 @@ def close_cells(
         Which cells have facts.
     overlaps
         Hierarchies that divide the same things in ways that cut across each other.
+    further
+        Asked for rows of cells that add up.
 
     Raises
     ------
@@ -129,7 +135,7 @@ def close_cells(
     found: list[tuple[Longs, Longs, Floats, Floats]] = []
     parts = [] if formulas is None else [formulas]
     while len(fresh):
-        parts.extend(_proposals(space, cells, fresh, overlaps))
+        parts.extend(_proposals(space, cells, fresh, overlaps, further))
         if not parts:
             break
         grown, relations = _settle(space, cells, Entries.join(parts, space.columns), occupied)
@@ -139,10 +145,13 @@ def close_cells(
     return Closure(cells, len(published), _equations(found, len(cells)))
 
 
-def _proposals(space: Space, cells: IntArray, fresh: Longs, overlaps: Sequence[Overlap]) -> list[Entries]:
+def _proposals(
+    space: Space, cells: IntArray, fresh: Longs, overlaps: Sequence[Overlap], further: Further
+) -> list[Entries]:
     expanded = _expand_terms(space, cells, fresh)
     parts = [] if expanded is None else [expanded]
     usable = _inlines_of(space, cells)
+    parts.extend(further(cells, fresh[usable[fresh]]))
     if overlaps:
         parts.append(_aliases(space, cells, fresh[usable[fresh]], overlaps))
     for h in range(len(space.trees)):

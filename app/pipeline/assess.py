@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from app.pipeline.cell_table import as_groups
 from app.pipeline.define_rules import REQUESTED, rule_of
 from app.pipeline.earlier import NO_PAST, Levels, LookedBack, Past, look_back, nothing_earlier
 from app.pipeline.members import find_member
-from app.pipeline.twins import find_twins, recorded
+from app.pipeline.together import Together
+from app.pipeline.twins import Twin, find_twins, recorded
 from solver.rules import Manual, Profiles, Request, Rule, Threshold, Zero, assess
 
 #: Protection of an associated cell where no rule states it, in per cent of its value.
@@ -322,6 +324,11 @@ class _Assessor:
                 self._waived[row] = True
         return manual
 
+    @cached_property
+    def _twins(self) -> tuple[Twin, ...]:
+        cube = self._cells.cube
+        return find_twins(Together(self._server, cube), cube, self._cells.space)
+
     def _row_of(self, decision: CellDecision) -> int | None:
         cube, at = self._cells.cube, decision.at
         coords = np.array([[0, *(tree.default_member for tree in cube.hierarchies)]], dtype=np.int32)
@@ -332,8 +339,7 @@ class _Assessor:
                 return None
             h = cube.hierarchy_index[member.hierarchy]
             coords[0, 1 + h] = cube.hierarchies[h].index_of[member.unique_name]
-        twins = find_twins(self._server, cube, self._cells.space)
-        row = int(find_rows(self._cells, recorded(self._cells.space, twins, coords))[0])
+        row = int(find_rows(self._cells, recorded(self._cells.space, self._twins, coords))[0])
         if row < 0:
             self._mistakes.append(
                 Mistake(at.file, at.line, at.column, "No sheet shows this cell.", "Leave the decision out.")

@@ -20,6 +20,7 @@ from app.domain.known import Earlier
 from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
+from app.domain.statistics import bounds_between
 from app.pipeline.insiders import Levels, find_insiders
 from app.pipeline.weigh import weigh
 from solver import InputError, Instance, Status
@@ -96,7 +97,7 @@ def problems_of(
     value = np.nan_to_num(cells.values)
     bounds = bounds_of(
         cells.space, cells.coords, cells.values, tuple(item.aggregator for item in cells.cube.measures)
-    )
+    ).and_others(bounds_between(cells.space, cells.coords, cells.values, cells.cube.measures), len(cells))
     exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
     equations = joined(exact, bounds.equations)
     past = verdicts.earlier

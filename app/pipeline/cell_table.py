@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,13 @@ from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
+from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
+from app.pipeline.joints import find_joints
+from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
 
 SAME = 1e-9
@@ -45,7 +49,8 @@ class CellTable:
         self.cube = server.discover()
         self.space = Space.of(self.cube)
         self.fingerprint = server.fingerprint()
-        self._twins = find_twins(server, self.cube, self.space)
+        self._together = Together(server, self.cube)
+        self._twins = find_twins(self._together, self.cube, self.space)
         self._blocks: list[_Block] = []
         self._sets: list[CellSet] = []
         self._shown: list[IntArray] = []
@@ -94,10 +99,13 @@ class CellTable:
         given, derived, formulas = self._formulas(row, distinct, n_published)
         order = np.concatenate([np.arange(n_published), given])
         measured = _Measured(self.server, self.space, distinct, known)
-        overlaps = find_overlaps(self.server, self.cube, self.space, self._twins)
+        overlaps = find_overlaps(self._together, self.cube, self.space, self._twins)
+        joints = find_joints(self._together, self.cube, self.space, self._twins)
         remembered = earlier_rows(self.space, self.cube, self._past)
         base = unique_rows(self.space, np.concatenate([distinct[order], remembered]))[0]
-        closure = close_cells(self.space, base, formulas, measured.occupied, overlaps)
+        closure = close_cells(
+            self.space, base, formulas, measured.occupied, overlaps, partial(joint_sums, self.space, joints)
+        )
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
         coords, extras = self._pruned(closure.coords)

@@ -13,12 +13,12 @@ from itertools import combinations
 
 import numpy as np
 
-from app.cube.port import CubeServer
 from app.domain.cube import Cube, IntArray
-from app.domain.lattice import Bools, Longs, Space, Tree
+from app.domain.lattice import Longs, Space
 from app.domain.overlaps import Overlap, gathered, leaf_weights
+from app.pipeline.together import Together
 
-#: Pairs of leaves up to which two hierarchies are compared.
+#: Pairs of members up to which hierarchies of one dimension may cut across each other.
 MOST_PAIRS = 4_000_000
 
 
@@ -31,23 +31,19 @@ class Twin:
     leaf: Longs
 
 
-def find_twins(server: CubeServer, cube: Cube, space: Space) -> tuple[Twin, ...]:
+def find_twins(together: Together, cube: Cube, space: Space) -> tuple[Twin, ...]:
     """Pairs of hierarchies of which the first decides the second; each is coarser in one pair at most."""
     twins: list[Twin] = []
     taken: set[int] = set()
-    met: dict[tuple[int, int], Bools | None] = {}
     for coarse in range(1, space.columns):
         for fine in range(1, space.columns):
             a, b = cube.hierarchies[fine - 1], cube.hierarchies[coarse - 1]
             if fine == coarse or fine in taken or not (a.has_all and b.has_all):
                 continue
-            pair = min(fine, coarse), max(fine, coarse)
-            if pair not in met:
-                met[pair] = _filled(server, cube, space, *pair)
-            filled = met[pair]
-            if filled is None:
+            met = together((min(fine, coarse), max(fine, coarse)))
+            if met is None:
                 continue
-            leaf = _decided(space, fine, coarse, filled if fine < coarse else filled.T)
+            leaf = decided(space, fine, met[0] if fine < coarse else met[0][:, ::-1])
             if leaf is not None:
                 twins.append(Twin(fine, coarse, leaf))
                 taken.add(coarse)
@@ -71,7 +67,7 @@ def recorded(space: Space, twins: tuple[Twin, ...], coords: IntArray) -> IntArra
 
 
 def find_overlaps(
-    server: CubeServer, cube: Cube, space: Space, twins: tuple[Twin, ...]
+    together: Together, cube: Cube, space: Space, twins: tuple[Twin, ...]
 ) -> tuple[Overlap, ...]:
     """Pairs of hierarchies of one dimension that both stay in cells' coordinates."""
     coarse = {twin.coarse for twin in twins}
@@ -79,63 +75,26 @@ def find_overlaps(
     overlaps = []
     for first, second in combinations(kept, 2):
         a, b = cube.hierarchies[first - 1], cube.hierarchies[second - 1]
-        if a.dimension == b.dimension:
-            filled = _filled(server, cube, space, first, second)
-            if filled is not None:
-                rows, columns = _leaves(space.trees[first - 1]), _leaves(space.trees[second - 1])
+        if a.dimension == b.dimension and a.size * b.size <= MOST_PAIRS:
+            met = together((first, second))
+            if met is not None:
                 meets = np.zeros((a.size, b.size), dtype=np.bool_)
-                meets[np.ix_(rows, columns)] = filled
+                meets[met[0][:, 0], met[0][:, 1]] = True
                 overlaps.append(Overlap(first, second, meets))
     return tuple(overlaps)
 
 
-def _decided(space: Space, fine: int, coarse: int, filled: Bools) -> Longs | None:
-    """The coarser leaf of each member of the finer hierarchy that is a leaf; None if some has several, or
-    if there is but one."""
-    if (filled.sum(axis=1) > 1).any() or filled.any(axis=0).sum() < 2:
+def decided(space: Space, fine: int, pairs: IntArray) -> Longs | None:
+    """The other leaf of each leaf of the hierarchy of column ``fine`` (int64[size], -1: none).
+
+    ``pairs`` (int32[k, 2]) have facts together. None if some leaf has several, or if there is but one.
+    """
+    one, other = pairs[:, 0], pairs[:, 1]
+    if len(np.unique(one)) < len(one) or len(np.unique(other)) < 2:
         return None
-    fine_leaves, coarse_leaves = _leaves(space.trees[fine - 1]), _leaves(space.trees[coarse - 1])
     leaf = np.full(space.trees[fine - 1].size, -1, dtype=np.int64)
-    some = filled.any(axis=1)
-    leaf[fine_leaves[some]] = coarse_leaves[filled[some].argmax(axis=1)]
+    leaf[one] = other
     return leaf
-
-
-def _filled(server: CubeServer, cube: Cube, space: Space, one: int, other: int) -> Bools | None:
-    """Which leaves of two hierarchies have facts together (bool[leaves, leaves]); None if too many."""
-    rows, columns = _leaves(space.trees[one - 1]), _leaves(space.trees[other - 1])
-    if len(rows) * len(columns) > MOST_PAIRS:
-        return None
-    start = [0, *(hierarchy.default_member for hierarchy in cube.hierarchies)]
-    counts = [number for number, measure in enumerate(cube.measures) if measure.aggregator == "count"]
-    start[0] = counts[0] if counts else 0
-    tops = [
-        column
-        for column in range(1, space.columns)
-        if column not in (one, other) and not cube.hierarchies[column - 1].has_all
-    ]
-    filled = np.zeros((len(rows), len(columns)), dtype=np.bool_)
-    for top in _tops(cube, tops):
-        coords = np.tile(np.array(start, dtype=np.int32), (filled.size, 1))
-        for column, member in top:
-            coords[:, column] = member
-        coords[:, one] = np.repeat(rows, len(columns))
-        coords[:, other] = np.tile(columns, len(rows))
-        filled |= ~np.isnan(server.values(coords)).reshape(filled.shape)
-    return filled
-
-
-def _tops(cube: Cube, columns: list[int]) -> list[list[tuple[int, int]]]:
-    """Every choice of top members in hierarchies without an All: facts lie below one of each."""
-    choices: list[list[tuple[int, int]]] = [[]]
-    for column in columns:
-        tops = np.flatnonzero(cube.hierarchies[column - 1].parent < 0).tolist()
-        choices = [[*choice, (column, top)] for choice in choices for top in tops]
-    return choices
-
-
-def _leaves(tree: Tree) -> Longs:
-    return np.flatnonzero(tree.last == np.arange(tree.size))
 
 
 def _number(space: Space, twin: Twin, fine: int, coarse: int) -> int | None:

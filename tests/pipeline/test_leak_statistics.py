@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from app.db import Store
 from app.domain.masked import CellStatus
@@ -49,3 +51,69 @@ def test_a_group_is_hidden_with_its_parts(tmp_path: Path, store: Store, aggregat
     if "a1" in shown:
         assert "Gap" not in shown
     assert np.isnan(ran.release.values[layout.cell[names.index("a2")]])
+
+
+SECOND = """
+[confidentiality]
+[confidentiality.Firms."Firms"]
+weight = "unit"
+rules = [{ rule = "threshold", n = 3 }]
+[confidentiality.Firms."Turnover"]
+rules = [{ rule = "threshold", n = 3, p = 10 }]
+[confidentiality.Firms."Statistic"]
+rules = []
+"""
+#: Of another measure, the least and the most that a town's statistic leaves it, given its number of firms.
+TELLS: dict[tuple[str, str], Callable[[float, int], tuple[float, float]]] = {
+    ("Firms", "distinct-count"): lambda found, _: (found, np.inf),
+    ("Turnover", "max"): lambda found, n: (found, n * found),
+    ("Turnover", "min"): lambda found, n: (n * found, np.inf),
+    ("Turnover", "median"): lambda found, n: (n * found / 2, np.inf),
+}
+
+
+@pytest.mark.parametrize("shape", ["level", "steep"])
+@pytest.mark.parametrize(("measure", "aggregator"), list(TELLS))
+def test_one_statistic_does_not_give_another_away(
+    tmp_path: Path, store: Store, measure: str, aggregator: str, shape: str
+) -> None:
+    """Whatever is hidden for a thin town's sake keeps it uncertain, though another statistic is shown."""
+    column = "firm" if aggregator == "distinct-count" else "turnover"
+    statistic = (
+        f'[[measure]]\nname = "Statistic"\naggregator = "{aggregator}"\ncolumn = "{column}"\n[[calculated]]'
+    )
+    sizes = {"a1": 30, "a2": 2, "a3": 6, "b1": 9, "c1": 12}
+    rows = [
+        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
+        | {"turnover": 500 if shape == "level" or i == 0 else 1}
+        for town, n in sizes.items()
+        for i in range(n)
+    ]
+    query = """SELECT {[Measures].[Firms], [Measures].[Turnover], [Measures].[Statistic]} ON 0,
+      {[Place].[All], [Place].[Town].Members} ON 1 FROM [Firms]"""
+    office = write_office(
+        tmp_path / "office",
+        rows,
+        PUBLICATION[: PUBLICATION.index("[confidentiality]")] + SECOND,
+        CUBE.replace("[[calculated]]", statistic, 1),
+        {"a": sheet(query)},
+    )
+    ran = Ran(office, store)
+    (layout,) = ran.crawl.layouts.values()
+    names = [position[0].unique_name.split(".")[-1].strip("&[]") for position in layout.axes[1].positions]
+    seen = ran.release.values[layout.cell].reshape(-1, 3)[:, [0 if measure == "Firms" else 1, 2]]
+    told = dict(zip(names, seen.tolist(), strict=True))
+    truth = {town: float(n if measure == "Firms" else 0) for town, n in sizes.items()}
+    for row in rows if measure == "Turnover" else []:
+        truth[str(row["town"])] += float(str(row["turnover"]))
+    bounds = []
+    for town, n in sizes.items():
+        shown, other = told[town]
+        least, most = (1.0, np.inf) if np.isnan(other) else TELLS[measure, aggregator](other, n)
+        bounds.append((least, most) if np.isnan(shown) else (shown, shown))
+    whole = told["All"][0]
+    equal = {} if np.isnan(whole) else {"A_eq": np.ones((1, len(sizes))), "b_eq": [whole]}
+    thin = np.array([town == "a2" for town in sizes], dtype=float)
+    top = linprog(-thin, bounds=bounds, **equal)
+    assert np.isnan(told["a2"][0])
+    assert top.status == 3 or -top.fun >= (3 if measure == "Firms" else 1.1 * truth["a2"]) - 1e-6
