@@ -25,6 +25,13 @@ InnerPolicy = Literal["unspecified", "stop"]
 
 MISSING = "(missing)"
 UNSPECIFIED = "{} (unspecified)"
+TOTALS = frozenset(
+    (
+        *("total", "totals", "tot", "all", "sum", "totaal", "alle", "insgesamt", "gesamt", "summe"),
+        *("ensemble", "totale", "suma", "todos", "tots", "totes", "_t"),
+    )
+)
+"""What totals are called in the files of statistics offices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +80,19 @@ def _told_trimmed(dim: str, raw: Sequence[str | None]) -> list[str]:
         f"{dim}: {' and '.join(repr(s) for s in sorted(same))} are the same code without outer blanks"
         for same in spelled.values()
         if len(same) > 1
+    ]
+
+
+def _told_totals(dim: str, hierarchy: Hierarchy) -> list[str]:
+    """Codes directly below the total that are called like a total themselves."""
+    top = hierarchy.codes[0] if hierarchy.n else ""
+    below = [
+        code for code, parent in zip(hierarchy.codes, hierarchy.parent.tolist(), strict=True) if parent == 0
+    ]
+    return [
+        f"{dim}: {code!r} is called like a total, but is counted as a part of {top!r}; is it?"
+        for code in below
+        if code.strip("[]() .").casefold() in TOTALS
     ]
 
 
@@ -150,6 +170,7 @@ def take_in(
             hierarchy = Hierarchy.flat(dict.fromkeys(c for c in codes if c), total)
         elif MISSING in codes and MISSING not in hierarchy.index:
             hierarchy = hierarchy.with_codes([MISSING], hierarchy.codes[0])
+        notices += _told_totals(dim, hierarchy)
         resolved.append((dim, codes, hierarchy))
     kept = np.flatnonzero(keep)
     places: list[Ints] = []

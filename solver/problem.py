@@ -208,6 +208,8 @@ def build_problem(
     if not dims:
         problems.add("no dimension is named.", "Name at least one.")
         problems.stop()
+    if taken.columns and not taken.n:
+        problems.add("there are no records.", "Give at least one.")
     intake = take_in(
         taken,
         dims,

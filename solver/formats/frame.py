@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.errors import InputError
-from solver.formats.text import Numbers, parse_numbers
+from solver.formats.text import Numbers, did_you_mean, parse_numbers
 
 Kind = Literal["pandas", "polars", "arrow", "mapping"]
 
@@ -61,7 +61,10 @@ class Frame:
             If there is none; says for what it was wanted and which columns there are.
         """
         if name not in self.columns:
-            raise InputError(f"{role} column {name} not found; columns are {', '.join(self.columns)}.")
+            raise InputError(
+                f"{role} column {name} not found; columns are {', '.join(self.columns)}.",
+                did_you_mean(name, self.columns),
+            )
         return self.columns[name]
 
     def texts(self, name: str, role: str) -> list[str | None]:

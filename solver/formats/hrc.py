@@ -13,6 +13,7 @@ The mark is checked, not assumed: with no mark given it must be clear from the f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from solver.formats.text import Problems, line_ranges, numbered_lines, parse_jso
 from solver.hierarchy import TOTAL, Hierarchy
 
 KNOWN_MARKS = ("@", ".")
+_CODE_AND_LABEL = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",;\t][^,;\t]*|))\s*(?:[,;\t](.*))?')
 
 
 def _strip_marks(line: str, mark: str) -> tuple[int, str]:
@@ -33,8 +35,12 @@ def _strip_marks(line: str, mark: str) -> tuple[int, str]:
 
 def _detect_mark(lines: Sequence[tuple[int, str]], problems: Problems) -> str | None:
     """The one known mark that lines begin with; None for a flat list."""
-    used = {mark: [i for i, line in lines if line.startswith(mark)] for mark in KNOWN_MARKS}
+    used = {mark: [i for i, line in lines if line.lstrip().startswith(mark)] for mark in KNOWN_MARKS}
     used = {mark: where for mark, where in used.items() if where}
+    tabs = [i for i, line in lines if line.startswith("\t")]
+    if tabs:
+        cause = f"{line_ranges(tabs)} begin with a tab, which could be the level mark."
+        problems.add(cause, "Name the mark, or drop the tabs.", line=tabs[0])
     if len(used) > 1:
         told = " and ".join(f"{line_ranges(where)} with {mark!r}" for mark, where in used.items())
         problems.add(
@@ -53,6 +59,24 @@ def _detect_mark(lines: Sequence[tuple[int, str]], problems: Problems) -> str | 
             )
         return mark
     return None
+
+
+def _without_total(
+    lines: list[tuple[int, str]], mark: str | None, total: str, problems: Problems
+) -> list[tuple[int, str]]:
+    """The lines below the total, if the file has it on top of all; it needn't."""
+    if not lines or lines[0][1].strip() != total:
+        return lines
+    below = [line for _, line in lines[1:]]
+    if mark and below and all(line.startswith(mark) for line in below):
+        return [(i, line.removeprefix(mark)) for i, line in lines[1:]]
+    if below:
+        problems.add(
+            f"the first code is {total!r}, as the total is called, but not all others lie below it.",
+            "Drop the line, or give the total another name.",
+            line=lines[0][0],
+        )
+    return lines[1:]
 
 
 def parse_hrc(
@@ -81,7 +105,7 @@ def parse_hrc(
         problems.stop()
     else:
         for other in KNOWN_MARKS:
-            odd = [i for i, line in lines if line.startswith(other)]
+            odd = [i for i, line in lines if line.startswith(other) and not (mark and line.startswith(mark))]
             if odd and other != mark:
                 verb = "starts" if len(odd) == 1 else "start"
                 problems.add(
@@ -90,23 +114,31 @@ def parse_hrc(
                     line=odd[0],
                 )
         problems.stop()
+    lines = _without_total(lines, mark, total, problems)
     path: list[str] = [total]
     pairs: list[tuple[str | None, str]] = [(None, total)]
     where: list[int] = [0]
     spelled: dict[str, str] = {}
     for i, line in lines:
         depth, code = _strip_marks(line, mark) if mark else (0, line.strip())
+        if mark and depth == 0 and code.startswith(mark):
+            problems.add("there are blanks before the level mark.", "Drop them.", line=i)
+            continue
         if depth >= len(path):
             problems.add(
                 f"{code!r} is {depth} levels deep, but the line above only {len(path) - 2}."
                 if len(path) > 1
                 else f"the first code, {code!r}, carries a level mark.",
-                "Deepen by one level at a time.",
+                "Deepen by one level at a time; if a level takes several characters, name them as its mark.",
                 line=i,
             )
             continue
         if not code:
             problems.add("there is no code behind the level marks.", "Write one or drop the line.", line=i)
+            continue
+        if code == total:
+            cause = f"{code!r} is what the total above all codes is called."
+            problems.add(cause, "Drop the line, or give the total another name.", line=i)
             continue
         raw = line[depth * len(mark) :] if mark else line
         if code in spelled and spelled[code] != raw:
@@ -224,11 +256,15 @@ def read_codelist(path: str | Path, encoding: str | None = None) -> dict[str, st
     problems = Problems(str(path))
     labels: dict[str, str] = {}
     for i, line in numbered_lines(read_text(path, encoding)):
-        cut = min((line.index(s) for s in ",;\t" if s in line), default=len(line))
-        code = line[:cut].strip().strip('"').strip()
+        match = _CODE_AND_LABEL.fullmatch(line)
+        if match is None:
+            problems.add("a quote does not end.", "Close it, and double quotes inside.", line=i)
+            continue
+        quoted, plain, label = match.groups()
+        code = (plain if quoted is None else quoted.replace('""', '"')).strip()
         if code in labels:
             problems.add(f"code {code!r} occurs twice.", "Keep one of the two.", line=i)
-        labels[code] = line[cut + 1 :].strip().strip('"')
+        labels[code] = (label or "").strip().strip('"')
     problems.stop()
     return labels
 

@@ -1,7 +1,8 @@
 """Metadata files (``.rda``) of τ-Argus, and the microdata or tables of cells that they describe.
 
-A variable is a line with its name (and, for microdata, its first position, width and missing codes),
-followed by its tags in angle brackets. A tag word without brackets on the variable's own line is read too.
+A variable is a line with its name (and, for microdata, its first position, width and missing codes, which
+``<MISSING>`` may name too), followed by its tags in angle brackets. A tag word without brackets on the
+variable's own line is read too. Lines that begin with # or // are comments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from solver.errors import InputError
 from solver.formats.hrc import read_codelist, read_hierarchy
 from solver.formats.tabular import STATUS_LETTERS, DelimitedText, read_delimited, scan_table
-from solver.formats.text import Problems, find_file, numbered_lines, parse_numbers, read_text
+from solver.formats.text import Problems, did_you_mean, find_file, numbered_lines, parse_numbers, read_text
 from solver.hierarchy import TOTAL, Hierarchy
 from solver.table import CellTable
 
@@ -43,9 +44,10 @@ ROLES: Mapping[str, str] = {
 WRITTEN = {role: tag for tag, role in [*ROLES.items()][::-1]}
 FIELDS = {"TOTCODE": "total", "CODELIST": "codelist", "HIERCODELIST": "hierarchy", "HIERLEADSTRING": "mark"}
 KEPT = ("DISTANCE", "TRUNCABLE")
-OTHER = ("HIERARCHICAL", "HIERLEVELS", "DECIMALS", *KEPT)
+OTHER = ("HIERARCHICAL", "HIERLEVELS", "DECIMALS", "MISSING", *KEPT)
 FILE_TAGS = {"SEPARATOR": "separator", "SAFE": "safe", "UNSAFE": "unsafe", "PROTECT": "protect"}
 KNOWN = frozenset((*ROLES, *FIELDS, *OTHER, *FILE_TAGS))
+COMMENTS = ("#", "//")
 _TOKEN = re.compile(r'"([^"]*)"|(\S+)')
 
 
@@ -185,11 +187,16 @@ def _groups(line: str, bare: bool) -> tuple[list[str], list[tuple[str, list[str]
 def _declare(words: Sequence[str], line: int, problems: Problems) -> dict[str, Any]:
     """A variable line: name, then for microdata position and width, then missing codes."""
     entry: dict[str, Any] = {"name": words[0], "line": line, "roles": []}
+    for word in words:
+        if word.startswith("<"):
+            problems.add(f"{word} is no tag.", "Close it with >.", line=line)
     rest = list(words[1:])
     if len(rest) >= 2 and rest[0].isdigit() and rest[1].isdigit():
         entry["start"], entry["width"] = int(rest.pop(0)), int(rest.pop(0))
         if entry["start"] < 1:
             problems.add(f"{words[0]} starts at position 0.", "Positions count from 1.", line=line)
+        if entry["width"] < 1:
+            problems.add(f"{words[0]} is 0 characters wide.", "Give a width of 1 or more.", line=line)
     entry["missing"] = tuple(rest)
     return entry
 
@@ -214,10 +221,13 @@ def _apply(entry: dict[str, Any], tag: str, arguments: Sequence[str], line: int,
             entry["decimals"] = int(arguments[0])
         else:
             entry["levels"] = tuple(int(word) for word in arguments if int(word))
+    elif tag == "MISSING":
+        entry["missing"] = (*entry["missing"], *arguments)
     elif tag in KEPT:
         entry["kept"] = (*entry.get("kept", ()), (tag, tuple(arguments)))
     elif tag not in KNOWN:
-        problems.add(f"<{tag}> is an unknown tag.", f"Known are {', '.join(sorted(KNOWN))}.", line=line)
+        remedy = f"{did_you_mean(tag, KNOWN)} Known are {', '.join(sorted(KNOWN))}.".strip()
+        problems.add(f"<{tag}> is an unknown tag.", remedy, line=line)
 
 
 def parse_rda(text: str, *, file: str | None = None) -> Metadata:
@@ -232,6 +242,8 @@ def parse_rda(text: str, *, file: str | None = None) -> Metadata:
     entries: list[dict[str, Any]] = []
     settings: dict[str, Any] = {}
     for i, line in numbered_lines(text.removeprefix("\ufeff")):
+        if line.lstrip().startswith(COMMENTS):
+            continue
         leading, tags = _groups(line, bare=not line.lstrip().startswith("<"))
         if leading:
             entries.append(_declare(leading, i, problems))
@@ -239,6 +251,8 @@ def parse_rda(text: str, *, file: str | None = None) -> Metadata:
             if tag in FILE_TAGS:
                 if not arguments:
                     problems.add(f"<{tag}> needs a text.", "Write it behind the tag, in quotes.", line=i)
+                elif tag == "SEPARATOR" and arguments[0].upper() in ("\\T", "TAB"):
+                    settings["separator"] = "\t"
                 else:
                     settings[FILE_TAGS[tag]] = arguments[0]
             elif entries:
@@ -357,6 +371,10 @@ def read_microdata(metadata: Metadata, path: str | Path, *, encoding: str | None
                 problems.add(
                     f"{v.name} is {raw[row]!r}.", "Give a number or drop the unit.", line=text.lines[row]
                 )
+            if "weight" in v.roles:
+                for row in np.flatnonzero(~(numbers.wrong | absent) & (numbers.value <= 0)).tolist():
+                    cause = f"{v.name} is {raw[row].strip()}, but a sampling weight is above 0."
+                    problems.add(cause, "Correct it or drop the unit.", line=text.lines[row])
             columns[v.name] = numbers.value
     problems.stop()
 

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.errors import InputError
-from solver.formats.text import Numbers, Problems, parse_numbers, read_text
+from solver.formats.text import Numbers, Problems, did_you_mean, parse_numbers, read_text
 from solver.table import EMPTY, CellTable
 
 SEPARATORS = (";", ",", "\t", "|")
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 STATUS_LETTERS: Mapping[str, str] = {
     "S": "s",
     "U": "u",
@@ -51,7 +52,7 @@ class DelimitedText:
         if name not in self.header:
             raise InputError(
                 f"column {name} not found; columns are {', '.join(self.header)}.",
-                "Correct the name.",
+                did_you_mean(name, self.header) or "Correct the name.",
                 file=self.file,
             )
         return self.columns[self.header.index(name)]
@@ -70,7 +71,8 @@ def parse_delimited(
     header: bool | Sequence[str] = True,
     file: str | None = None,
 ) -> DelimitedText:
-    """Read delimited text: fields may be quoted, a quote inside is doubled.
+    """Read delimited text: fields may be quoted, a quote inside is doubled; separators behind the last
+    field, as some programs write them, don't count.
 
     Parameters
     ----------
@@ -87,17 +89,24 @@ def parse_delimited(
     """
     problems = Problems(file)
     text = text.removeprefix("\ufeff")
-    mark = separator or detect_separator(text.split("\n", 1)[0])
+    begin = 1
+    if separator is None and (told := _SEPARATOR_LINE.match(text)):
+        # Spreadsheets say so on a first line of its own.
+        separator, begin = told.group(1), 2
+        text = text[told.end() :]
+    mark = detect_separator(text.split("\n", 1)[0]) if separator is None else separator
+    if len(mark) != 1 or mark in '"\r\n':
+        raise InputError(f"the separator is {mark!r}.", "Name a single character.", file=file)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
     records: list[list[str]] = []
     lines: list[int] = []
-    begin = 1
+    skipped = begin
     try:
         for record in reader:
             if any(field.strip() for field in record) or len(record) > 1:
                 records.append(record)
                 lines.append(begin)
-            begin = reader.line_num + 1
+            begin = reader.line_num + skipped
     except csv.Error as error:
         problems.add(f"{error}.", "Double each quote inside a quoted field and close it.", line=begin)
         problems.stop()
@@ -106,13 +115,19 @@ def parse_delimited(
             problems.add("the file is empty.", "Its first line names the columns.", line=1)
             problems.stop()
         names = tuple(name.strip() for name in records.pop(0))
+        while len(names) > 1 and not names[-1]:
+            names = names[:-1]
         top = lines.pop(0)
     else:
-        names = tuple(header) if header is not False else tuple(str(i + 1) for i in range(len(records[0])))
+        width = len(records[0]) if records else 0
+        names = tuple(header) if header is not False else tuple(str(i + 1) for i in range(width))
         top = 1
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         problems.add(f"column {name!r} occurs twice.", "Give each column its own name.", line=top)
     for record, line in zip(records, lines, strict=True):
+        # Separators behind the last field of a line mean nothing.
+        while len(record) > len(names) and not record[-1].strip():
+            record.pop()
         if len(record) != len(names):
             fields = f"{len(record)} field{'s' if len(record) != 1 else ''}"
             problems.add(
@@ -158,10 +173,19 @@ def _numbers(table: DelimitedText, name: str, decimal: str | None, problems: Pro
         problems.add(
             f"{name} is {texts[row]!r}, which is no number with a decimal "
             f"{'comma' if numbers.decimal == ',' else 'point'}.",
-            "Write digits without a separator of thousands.",
+            _remedy(texts[row]),
             line=table.lines[row],
         )
     return numbers
+
+
+def _remedy(text: str) -> str:
+    """What to do about a text that is no number."""
+    if re.fullmatch(r"[\s.,+-]*\d[\d\s.,+-]*", text):
+        return (
+            "Write digits without a separator of thousands, with the same decimal mark in the whole column."
+        )
+    return "Write digits; nothing, a point, a dash or NA where the number is missing."
 
 
 def _statuses(
@@ -209,7 +233,8 @@ def scan_table(
     absent = False
     for role, name in [*wanted, *columns.items()]:
         if name is not None and name not in table.header:
-            problems.add(f"{role} column {name} not found; columns are {', '.join(table.header)}.")
+            cause = f"{role} column {name} not found; columns are {', '.join(table.header)}."
+            problems.add(cause, did_you_mean(name, table.header))
             absent = True
     have = {role: name if name in table.header else None for role, name in columns.items()}
     listed = [dim for dim in dims if dim in table.header]

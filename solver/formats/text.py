@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,14 @@ _NUMBER = {
     ".": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
     ",": re.compile(r"[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?"),
 }
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# Of marks that begin alike the longer ones come first.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 @dataclass
@@ -52,7 +60,7 @@ class Problems:
 
 
 def read_text(path: str | Path, encoding: str | None = None) -> str:
-    """The text of a file without its byte order mark; UTF-8, or UTF-16 if it is so marked.
+    """The text of a file without its byte order mark; UTF-8, or UTF-16 or UTF-32 if it is so marked.
 
     Raises
     ------
@@ -68,12 +76,13 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
         ) from None
     guess = encoding or next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")
     try:
-        return raw.decode(guess).removeprefix("\ufeff")
+        text = raw.decode(guess).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
+        likely = "utf-16-le" if 0 in raw else "cp1252"
         raise InputError(
             f"not {guess}: byte {raw[error.start]:#04x} can't be decoded.",
-            'Name the encoding, such as encoding="cp1252".',
+            f'Name the encoding, such as encoding="{likely}".',
             file=file,
             line=line,
         ) from None
@@ -81,6 +90,11 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
         raise InputError(
             f"there is no encoding {guess!r}.", "Name one that Python knows.", file=file
         ) from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        remedy = 'Give text; if it is UTF-16 without a mark, say encoding="utf-16-le" or "utf-16-be".'
+        raise InputError("there is a zero byte, which no text has.", remedy, file=file, line=line)
+    return text
 
 
 def parse_json(text: str, file: str | None = None, **hooks: Callable[..., Any]) -> Any:
@@ -178,6 +192,14 @@ def parse_numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers:
     value = np.array(plain, dtype=np.str_).astype(np.float64) if plain else np.zeros(0)
     wrong = ~(right | missing) | ~np.isfinite(value)
     return Numbers(np.where(wrong, 0, value), plain, missing, wrong, mark)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A remedy that tells the name that is nearest to a wrong one; empty if none is near."""
+    listed = [str(other) for other in names]
+    alike = [other for other in listed if other.casefold() == name.casefold()]
+    near = alike or difflib.get_close_matches(name, listed, 1)
+    return f"Did you mean {near[0]}?" if near and len(name) < 200 else ""
 
 
 def line_ranges(lines: Sequence[int]) -> str:
