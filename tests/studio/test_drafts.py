@@ -343,3 +343,20 @@ def test_a_cube_of_a_database_that_no_admin_named_is_refused(
         said = html.fromstring(response.text).xpath("string(//ul[@class='mistakes'])")
         assert "no admin has named" in said or "isn't part of the publication" in said
         assert ana.get(f"{draft}/preview/{SHEET}").status_code == 422
+
+
+def test_a_mistake_in_mdx_stands_under_its_query(ana: Visitor) -> None:
+    draft = begin(ana)
+    address = f"{draft}/sheet/{SHEET}"
+    form = fields(ana.get(address).text)
+    page = ana.post(
+        address, form | {"do": "save", "q0.mdx": "SELECT {[Measures].[Firm]} ON COLUMNS FROM [Firms]"}
+    )
+    (under,) = html.fromstring(page.text).xpath("//div[@id='q0-wrong']")
+    excerpt = under.xpath("string(pre)")
+    line, caret = excerpt.splitlines()
+    assert line.strip() == "SELECT {[Measures].[Firm]} ON COLUMNS FROM [Firms]"
+    assert line[caret.index("^") :].startswith("[Measures].[Firm]")
+    assert "Firm" in under.xpath("string(p)")
+    (field,) = html.fromstring(page.text).xpath("//textarea[@name='q0.mdx']")
+    assert (field.get("aria-invalid"), field.get("aria-describedby")) == ("true", "q0-wrong")

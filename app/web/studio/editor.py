@@ -45,7 +45,7 @@ class TextPage:
 
 @dataclass(frozen=True, eq=False)
 class SheetEditorPage:
-    """A sheet as a form; ``mistakes`` point at lines of its file."""
+    """A sheet as a form; ``mistakes`` point at lines of its file, ``under`` are those of each query's MDX."""
 
     template: ClassVar[str] = "studio/sheet.html"
     frame: Frame
@@ -57,6 +57,7 @@ class SheetEditorPage:
     views: tuple[tuple[str, str], ...]
     charts: tuple[tuple[str, str], ...]
     mistakes: tuple[Mistake, ...]
+    under: tuple[tuple[Mistake, ...], ...]
     checked: bool
     preview: str
     text: str
@@ -160,6 +161,7 @@ def _sheet(
     revision: int,
 ) -> SheetEditorPage:
     preview, _form, text = _addresses(draft, path)
+    told = visit.mistakes(mistakes)
     return SheetEditorPage(
         frame=visit.frame(path, publication_link(visit), draft_link(visit, draft)),
         draft=draft.id,
@@ -169,11 +171,27 @@ def _sheet(
         form=form,
         views=tuple((key, visit.say(VIEW_WORDS[key])) for key in VIEWS),
         charts=tuple((key, visit.say(CHART_WORDS[key])) for key in CHARTS),
-        mistakes=visit.mistakes(mistakes),
+        mistakes=told,
+        under=_under(form, told),
         checked=checked,
         preview=preview,
         text=text,
     )
+
+
+def _under(form: SheetForm, mistakes: tuple[Mistake, ...]) -> tuple[tuple[Mistake, ...], ...]:
+    """The mistakes of each query: those whose line is one of its own and of no other."""
+    found: list[list[Mistake]] = [[] for _query in form.queries]
+    for mistake in mistakes:
+        line = mistake.excerpt.partition("\n")[0].strip()
+        there = [
+            number
+            for number, query in enumerate(form.queries)
+            if line and line in (own.strip() for own in query.mdx.splitlines())
+        ]
+        if len(there) == 1:
+            found[there[0]].append(mistake)
+    return tuple(map(tuple, found))
 
 
 @routes.post("/studio/drafts/{draft:int}/sheet/{path:path}", Permission.EDIT_PUBLICATION)
