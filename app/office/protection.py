@@ -14,7 +14,7 @@ import numpy as np
 from app.db.store import Store
 from app.domain.crawled import Crawl
 from app.domain.errors import UserError
-from app.domain.masked import CellStatus
+from app.domain.masked import AxisMember, CellStatus
 from app.domain.people import Actor
 from app.domain.primary import PrimaryResult
 from app.domain.publication import Publication
@@ -23,6 +23,7 @@ from app.domain.version import Version
 from app.office.journal import Journal
 from app.office.naming import Names
 from app.office.questions import Choices, Member, choices_of, members_of
+from app.office.states import STATES, StateTable, codes, state_table
 from app.office.versions import Versions
 from app.pipeline.define import load_publication
 from app.pipeline.define_sheet import sheet_of_file
@@ -54,6 +55,7 @@ __all__ = [
     "Figures",
     "Member",
     "Protection",
+    "StateTable",
     "WhatIf",
     "Why",
     "changed",
@@ -62,8 +64,6 @@ __all__ = [
 #: Changes a publication into the one that is asked about.
 Change = Callable[[Publication], Publication]
 
-#: States of a cell for the office's eyes.
-STATES = ("shown", "empty", "sensitive", "secondary", "known")
 DECISIONS = ("hide", "show", "waive")
 
 
@@ -139,11 +139,7 @@ class Protection:
         found = 0
         for cells, verdicts, hidden in zip(crawl.cubes, primaries.cubes, suppression.hidden, strict=True):
             n = cells.n_published
-            code = np.zeros(n, dtype=np.int8)
-            code[np.isnan(cells.values[:n])] = STATES.index("empty")
-            code[hidden[:n]] = STATES.index("secondary")
-            code[hidden[:n] & verdicts.sensitive[:n]] = STATES.index("sensitive")
-            code[hidden[:n] & verdicts.known[:n]] = STATES.index("known")
+            code = codes(cells, verdicts, hidden)
             for place, name in enumerate(STATES):
                 counts[name] += int((code == place).sum())
             rows = np.flatnonzero(code == STATES.index(state)) if state else np.arange(n)
@@ -157,6 +153,23 @@ class Protection:
                     lines.append(CellLine(key, names.said(key), STATES[code[row]], reasons))
                 found += 1
         return CellLines(tuple(lines), found, tuple(counts.items()))
+
+    def table(self, sheet: str, query: str, choices: tuple[str, ...], language: str) -> StateTable:
+        """A sheet's table with the state of each cell.
+
+        Raises
+        ------
+        UserError
+            If nothing has been run, or there is no such sheet.
+        """
+        crawl, primaries, suppression = self._results("crawl", "assess", "suppress")
+        return state_table(crawl, primaries, suppression, sheet, query, choices, language)
+
+    def parameters(self, sheet: str) -> tuple[tuple[AxisMember, ...], ...]:
+        """The members that each parameter of a sheet can take."""
+        (crawl,) = self._results("crawl")
+        found: tuple[tuple[AxisMember, ...], ...] = crawl.choices.get(sheet, ())
+        return found
 
     def told_of(self, release: Release, keys: Sequence[str]) -> Mapping[str, CellLine]:
         """What the last run says of cells of a release; nothing when the release isn't what it found."""

@@ -97,6 +97,7 @@ def pages_of(office: Office) -> dict[str, str]:
         "rules form": f"{base}/rules",
         "what if": "/studio/what-if?merge=Firms.Town",
         "cells": "/studio/cells?state=secondary",
+        "states": "/studio/cells/table?sheet=economy/towns",
         "sensitive cell": f"/studio/cells/why?{hidden['sensitive']}",
         "secondary cell": f"/studio/cells/why?{hidden['secondary']}",
         "jobs": "/studio/jobs",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lxml import html
 from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, run_publication
@@ -51,6 +52,36 @@ def test_every_state_is_listed_and_each_cell_leads_to_its_reason(run: tuple[Offi
     assert "Turnover · Town a1" in narrowed.text
     assert auditor.get("/studio/cells?state=raw").status_code == 400
     assert auditor.get("/studio/cells/why", params={"cell": "<script>"}).status_code == 422
+
+
+def test_a_table_shows_each_cell_s_state(run: tuple[Office, ASGIApp]) -> None:
+    office, studio = run
+    auditor = Visitor(studio).sign_in(Role.AUDITOR)
+    assert auditor.get("/studio/cells/table").status_code == 200
+    page = auditor.get("/studio/cells/table?sheet=activity/by-place&query=turnover&lang=en")
+    tree = html.fromstring(page.text)
+    head = [cell.text_content() for cell in tree.xpath("//thead//th")]
+    assert head == ["All activities", "bank", "farm", "mill", "shop"]
+    (row,) = tree.xpath("//tbody/tr[th='Town a1']")
+    cells = row.xpath("td")
+    for cell, activity in zip(cells[1:], head[1:], strict=True):
+        key = f"Firms | [Measures].[Turnover] | [Place].[Town].&[a1] | [Activity].[Activity].&[{activity}]"
+        (line,) = [
+            line
+            for line in office.protection.cells("", f"[turnover] [a1] [{activity}]").lines
+            if line.key == key
+        ]
+        assert cell.get("class") == f"is-{line.state}"
+    by_choice = auditor.get(
+        "/studio/cells/table",
+        params={"sheet": "activity/sizes", "choice": "[Activity].[Activity].&[shop]"},
+    )
+    assert html.fromstring(by_choice.text).xpath("//select[@name='choice']/option[@selected]/text()") == [
+        "shop"
+    ]
+    assert auditor.get("/studio/cells/table?sheet=<b>").status_code == 422
+    analyst = Visitor(studio).sign_in(Role.ANALYST)
+    assert analyst.get("/studio/cells/table").status_code == 403
 
 
 def test_a_decision_becomes_a_version_that_holds(run: tuple[Office, ASGIApp]) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from app.domain.errors import UserError
+from app.domain.cube import text_in
+from app.domain.errors import OperatorError, UserError
 from app.domain.people import Permission
 from app.office.naming import Names
-from app.office.protection import DECISIONS, STATES, Why
+from app.office.protection import DECISIONS, STATES, StateTable, Why
 from app.web.contexts import Link
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit
@@ -124,6 +126,52 @@ def cells_page(visit: Visit) -> Response:
 def _address(state: str, words: str, start: int = 0) -> str:
     fields = {"state": state, "words": words, "start": str(start) if start else ""}
     return f"/studio/cells?{urlencode({name: value for name, value in fields.items() if value})}"
+
+
+@dataclass(frozen=True, eq=False)
+class StatesPage:
+    """A sheet's table, coloured by the states of its cells."""
+
+    template: ClassVar[str] = "studio/states.html"
+    frame: Frame
+    sheets: tuple[tuple[str, str], ...]
+    sheet: str
+    table: StateTable | None
+    choosers: tuple[tuple[tuple[tuple[str, str], ...], str], ...]
+    states: Mapping[str, str]
+    wrong: str
+
+    @staticmethod
+    def why(key: str) -> str:
+        """Where a cell's state is explained."""
+        return f"/studio/cells/why?{urlencode({'cell': key})}"
+
+
+@routes.get("/studio/cells/table", Permission.READ_CONFIDENTIAL)
+def states_page(visit: Visit) -> Response:
+    """A table of the last run, coloured by the states of its cells."""
+    frame = visit.frame(visit.say(_("Tables by state")), Link(visit.say(_("Cells")), "/studio/cells"))
+    words = {name: visit.say(text) for name, text in CELL_WORDS.items()}
+    protection = visit.office.protection
+    sheets: tuple[tuple[str, str], ...] = ()
+    try:
+        sheets = tuple(
+            (name, text_in(title, visit.language) or name) for name, title in protection.choices().sheets
+        )
+        sheet = visit.asked("sheet")[:400] or (sheets[0][0] if sheets else "")
+        wished = tuple(visit.request.query_params.getlist("choice"))[:20]
+        table = protection.table(sheet, visit.asked("query")[:200], wished, visit.language)
+    except (UserError, OperatorError) as error:
+        page = StatesPage(frame, sheets, "", None, (), words, visit.said(error))
+        return visit.page(page, 422 if visit.asked("sheet") else 200)
+    choosers = tuple(
+        (
+            tuple((m.unique_name, text_in(m.captions, visit.language) or m.unique_name) for m in members),
+            chosen,
+        )
+        for members, chosen in zip(protection.parameters(sheet), table.choices, strict=True)
+    )
+    return visit.page(StatesPage(frame, sheets, sheet, table, choosers, words, ""))
 
 
 @routes.get("/studio/cells/why", Permission.READ_CONFIDENTIAL)
