@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from app.domain.catalogue import Catalogue
-from app.domain.errors import CelosiaError, InternalError
+from app.domain.errors import CelosiaError, InternalError, OperatorError
 from app.domain.history import READABLE, ReleaseMark, live
 from app.domain.masked import Layout, MaskedCellSet
 from app.domain.masking import mask
@@ -98,19 +98,41 @@ class LiveReader:
         self._clock = clock
         self._lock = Lock()
         self._marks: tuple[ReleaseMark, ...] = ()
-        self._asked = float("-inf")
+        self._asked = self._failed = float("-inf")
+        self._failure: OperatorError | None = None
+        self._asking = Lock()
         self._releases: _Kept[str, Release] = _Kept(releases, self._lock)
         self._catalogues: _Kept[str, Catalogue] = _Kept(releases, self._lock)
         self._cubes: _Kept[tuple[str, str], Observations] = _Kept(releases, self._lock)
         self._layouts: _Kept[tuple[str, str, str, tuple[str, ...]], Layout] = _Kept(layouts, self._lock)
 
     def marks(self) -> tuple[ReleaseMark, ...]:
-        """Every release and its state, at most ``patience`` seconds old."""
-        now = self._clock()
-        if now - self._asked >= self._patience:
-            self._marks = tuple(self._store.releases())
-            self._asked = now
-        return self._marks
+        """Every release and its state, at most ``patience`` seconds old.
+
+        One at a time asks the store. Who waited while that failed isn't made to wait for another try.
+
+        Raises
+        ------
+        OperatorError
+            If the store doesn't answer.
+        """
+        came = self._clock()
+        with self._asking:
+            if self._failure is not None and self._failed >= came:
+                raise self._failure
+            now = self._clock()
+            if now - self._asked >= self._patience:
+                try:
+                    self._marks = tuple(self._store.releases())
+                except OperatorError as error:
+                    self._failure, self._failed = error, self._clock()
+                    raise
+                self._asked, self._failure = now, None
+            return self._marks
+
+    def recent_marks(self) -> tuple[ReleaseMark, ...] | None:
+        """As `marks`, as far as the store needn't be asked for them: None where it must."""
+        return self._marks if self._clock() - self._asked < self._patience else None
 
     def live_id(self) -> str | None:
         """Id of the live release, at most ``patience`` seconds old."""

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from app.domain.errors import OperatorError
 from app.domain.publication import QueryDefinition
@@ -40,7 +40,7 @@ from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
 from app.web.language import INTERFACE, preferred
 from app.web.limits import Limits, RateLimit
-from app.web.locate import RELEASE, locate
+from app.web.locate import RELEASE, Located, locate
 from app.web.pages import Site
 from app.web.query_routes import Queries
 from app.web.refusals import RefusalError, sentence, unreachable
@@ -84,9 +84,15 @@ def create_app(
     inside: ASGIApp = ReplyCache(front.routes(), cache_bytes)
     if limits is not None:
         inside = RateLimit(inside, limits, desk.too_fast)
+
+    async def where(scope: Scope) -> Located:
+        marks = reader.recent_marks()
+        # A store that takes its time keeps nobody waiting but those who ask it.
+        return locate(scope, await run_sync(reader.marks) if marks is None else marks)
+
     return Guard(
         inside,
-        locate=lambda scope: locate(scope, reader.marks()),
+        locate=where,
         is_data=_is_data,
         is_embeddable=_is_embeddable,
         refusal=_last_words,

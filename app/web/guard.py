@@ -9,7 +9,7 @@ changed body, an exception, a response half finished.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -68,7 +68,7 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        locate: Callable[[Scope], Located],
+        locate: Callable[[Scope], Awaitable[Located]],
         is_data: Callable[[str], bool],
         is_embeddable: Callable[[str], bool],
         refusal: Callable[[str, int], tuple[str, bytes]],
@@ -95,7 +95,7 @@ class Guard:
             return message
 
         try:
-            located = self._locate(scope)
+            located = await self._locate(scope)
             gate.release, gate.path = located.release, located.path
             inner = {
                 **scope,

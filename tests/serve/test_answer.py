@@ -1,8 +1,12 @@
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
+from threading import Event, Semaphore
 
 import numpy as np
 import pytest
 
+from app.domain.errors import OperatorError
 from app.domain.masked import CellStatus, Layout
 from app.domain.masking import mask
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError
@@ -84,3 +88,34 @@ def test_a_switch_of_releases_is_noticed_when_patience_is_over() -> None:
     now[0] = 1.0
     assert reader.live_id() == "r2"
     assert reader.answer("r2", *YEARS).masked.release_id == "r2"
+
+
+def test_who_waited_for_a_store_that_failed_is_not_made_to_wait_for_another_try() -> None:
+    store, begun, gate, came = MemoryStore(), Event(), Event(), Semaphore(0)
+    releases, tries, moments = store.releases, list[int](), count(1)
+
+    def failing() -> object:
+        tries.append(1)
+        begun.set()
+        assert gate.wait(60)
+        raise OperatorError("nobody there")
+
+    def clock() -> float:
+        came.release()
+        return float(next(moments))
+
+    store.releases = failing  # type: ignore[method-assign,assignment]
+    reader = LiveReader(store, clock=clock)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(reader.marks)
+        assert begun.wait(60)
+        waiting = [pool.submit(reader.marks) for _ in range(3)]
+        for _ in range(2 + len(waiting)):
+            assert came.acquire(timeout=60)
+        gate.set()
+        for task in (first, *waiting):
+            with pytest.raises(OperatorError, match="nobody"):
+                task.result()
+    assert len(tries) == 1
+    store.releases = releases  # type: ignore[method-assign]
+    assert reader.live_id() == "r1"

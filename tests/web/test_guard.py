@@ -25,9 +25,12 @@ SECRET = b"7310042"
 
 
 def guarded(app: ASGIApp, live: str | None = "r1") -> Guard:
+    async def where(scope: Scope) -> Located:
+        return Located(live, scope["path"])
+
     return Guard(
         app,
-        locate=lambda scope: Located(live, scope["path"]),
+        locate=where,
         is_data=lambda path: path.startswith("/data"),
         is_embeddable=lambda path: False,
         refusal=lambda path, status: ("text/plain", b"Sorry."),

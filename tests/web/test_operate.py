@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
@@ -62,6 +63,33 @@ def test_it_lives_even_without_its_database_but_is_not_ready() -> None:
     assert "hunter2" not in response.text
     assert ask(Operations(create_app(MemoryStore()), lambda: ""), "/readyz").status_code == 200
     assert ask(app, "/healthz", "HEAD").content == b""
+
+
+def test_a_store_that_hangs_holds_up_those_alone_who_ask_it() -> None:
+    store, asked, gate = MemoryStore(), Event(), Event()
+    releases = store.releases
+
+    def hanging() -> object:
+        asked.set()
+        assert gate.wait(60)
+        return releases()
+
+    store.releases = hanging  # type: ignore[method-assign,assignment]
+    app = Operations(create_app(store), lambda: "")
+
+    async def both() -> tuple[httpx.Response, list[httpx.Response]]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client:
+            pages = [asyncio.create_task(client.get("/en/")) for _ in range(3)]
+            await asyncio.to_thread(asked.wait)
+            alive = await client.get("/healthz")
+            assert not any(page.done() for page in pages)
+            gate.set()
+            return alive, [await page for page in pages]
+
+    alive, pages = asyncio.run(both())
+    assert alive.status_code == 200
+    assert [page.status_code for page in pages] == [200] * 3
 
 
 def test_it_is_not_ready_while_the_tables_are_of_another_version(tmp_path: Path) -> None:
