@@ -26,8 +26,8 @@ REPEATED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Of the cells of a component (float64[k] each): value, the least it can be whatever is hidden, and
-    protection levels."""
+    """Of the cells of a component (float64[k] each, or more where cells of earlier releases stand behind
+    them): value, the least it can be whatever is hidden, and protection levels."""
 
     value: Floats
     least: Floats
@@ -63,7 +63,8 @@ def find_insiders(
     holder : int64[k]
         Sole contributor of each cell, -1 where there is none.
     learned
-        Further targets by contributor, as of `learn`.
+        Further targets by contributor, as of `learn`; also cells of earlier releases, which only ``levels``
+        knows.
     """
     learned = learned or {}
     known = np.flatnonzero(holder >= 0)
@@ -83,7 +84,10 @@ def find_insiders(
             continue
         counted = mine[within.apart(mine, levels.value[mine])]
         own = levels.value[counted] - np.maximum(levels.least[counted], 0)
-        floor = np.maximum(levels.least[targets], 0) + own @ within(counted, targets)
+        inside = np.zeros((len(counted), len(targets)), dtype=np.bool_)
+        here = np.flatnonzero(targets < len(rows))
+        inside[:, here] = within(counted, targets[here])
+        floor = np.maximum(levels.least[targets], 0) + own @ inside
         low = levels.lpl[targets]
         bounded = np.isfinite(levels.least[targets])
         low = np.where(bounded, np.clip(np.minimum(low, levels.value[targets] - floor), 0, None), low)

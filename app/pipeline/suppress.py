@@ -135,18 +135,8 @@ def _keep_from_insiders(
     relations = sparse.csr_array(
         (instance.coefs, instance.indices, instance.indptr), shape=(instance.m, instance.n)
     )
-    levels = Levels(
-        *(
-            column[:k]
-            for column in (
-                instance.value,
-                least_values(relations, instance.lower_bound, instance.rhs),
-                instance.lpl,
-                instance.upl,
-                instance.spl,
-            )
-        )
-    )
+    least = least_values(relations, instance.lower_bound, instance.rhs)
+    levels = Levels(instance.value, least, instance.lpl, instance.upl, instance.spl)
     targets: dict[int, Longs] = {}
     while True:
         more = learned_by_insiders(problem, solved, solution.hidden)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from app.db import Store
+from app.pipeline.insiders import Levels, find_insiders
 from tests.pipeline.offices import PUBLICATION, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 from tests.pipeline.test_protection import Ran, sheet
@@ -91,3 +93,33 @@ def test_two_thin_cells_at_opposite_corners(tmp_path: Path, store: Store) -> Non
         n = ran.cells.n_published
         inner = ((ran.cells.coords[:n, 1] > 0) & (ran.cells.coords[:n, 2] > 0)) & ran.hidden[:n]
         assert inner.sum() >= expected if insiders == "true" else inner.sum() == expected
+
+
+def test_what_a_sole_contributor_learns_may_stand_in_an_earlier_release(office: Path, store: Store) -> None:
+    ran = Ran(office, store)
+    problem = next(item for item in ran.problems.problems if (item.holder >= 0).any())
+    instance, k = problem.instance, len(problem.rows)
+    relations = sparse.csr_array(
+        (instance.coefs, instance.indices, instance.indptr), shape=(instance.m, instance.n)
+    )
+    who = int(problem.holder[problem.holder >= 0][0])
+    earlier = instance.n
+    levels = Levels(
+        np.append(instance.value, 40.0),
+        np.append(np.zeros(instance.n), -np.inf),
+        np.append(instance.lpl, 3.0),
+        np.append(instance.upl, 4.0),
+        np.append(instance.spl, 0.0),
+    )
+    found = find_insiders(
+        ran.crawl.cubes[problem.cube],
+        problem.rows,
+        relations[:, :k],
+        problem.holder,
+        levels,
+        {who: np.array([earlier])},
+    )
+    (insider,) = [item for item in found if earlier in item.targets]
+    assert problem.holder[insider.known[0]] == who
+    place = int(np.flatnonzero(insider.targets == earlier)[0])
+    assert (insider.lpl[place], insider.upl[place]) == (3.0, 4.0)
