@@ -31,19 +31,19 @@ from app.web.desk import (
     caching,
     chosen,
     fields_of,
+    last_words,
     located,
     only_by,
-    problem,
 )
 from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
-from app.web.language import INTERFACE, preferred
+from app.web.language import preferred
 from app.web.limits import Limits, RateLimit
 from app.web.locate import RELEASE, Located, locate
 from app.web.pages import Site
 from app.web.query_routes import Queries
-from app.web.refusals import RefusalError, sentence, unreachable
+from app.web.refusals import RefusalError
 from app.web.render import Renderer
 from app.web.reply import NO_STORE, Reply, redirect
 from app.web.search import SearchIndex
@@ -95,7 +95,7 @@ def create_app(
         locate=where,
         is_data=_is_data,
         is_embeddable=_is_embeddable,
-        refusal=_last_words,
+        refusal=last_words,
     )
 
 
@@ -107,17 +107,6 @@ def _is_data(path: str) -> bool:
 def _is_embeddable(path: str) -> bool:
     """Whether other sites may show an address in a frame: ``/<language>/embed/…``."""
     return path.split("/")[2:3] == ["embed"]
-
-
-def _last_words(path: str, status: int) -> tuple[str, bytes]:
-    language = path.split("/")[1] if path.split("/")[1:2] and path.split("/")[1] in INTERFACE else "en"
-    words = unreachable(language) if status == 503 else sentence(status, language)
-    if path.startswith("/api/"):
-        return "application/problem+json", problem(status, words)
-    page = (
-        f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>{words}</title><h1>{words}</h1>'
-    )
-    return HTML, page.encode()
 
 
 class _Front:

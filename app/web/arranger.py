@@ -21,7 +21,7 @@ from app.web.tables import MEASURES, caption, grid_of
 _COLUMNS = 60
 TICKED = "ticked"
 #: Fields that only the form says; an address says what they come to.
-FORM_FIELDS = ("place", "which", "since", "count", "one", "was", "tick", "looked", "at", "look", "spot")
+FORM_FIELDS = ("place", "which", "since", "count", "one", "tick", "looked", "at", "look", "spot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,6 @@ def _form(
         ticks=ticks,
         since=one_of(f"since.{suffix}", _("From"), since) if periods else None,
         count=int(pick.removeprefix(LAST)) if pick.startswith(LAST) else min(5, len(options)),
-        was=pick,
         one=replace(one, finder=search) if one is not None else None,
         finder=search,
     )
@@ -293,7 +292,9 @@ def settle(
         if f"one.{suffix}" in fields and was == "fixed" and where == "fixed":
             picks[number] = fields[f"one.{suffix}"]
         elif f"which.{suffix}" in fields:
-            picks[number] = _picked(fields, suffix, known.members[number], language)
+            picks[number] = _picked(
+                fields, suffix, known.members[number], wanted.picks.get(number, ""), language
+            )
     turned = any(tuple(places[place]) != before[place] for place in places)
     made = replace(wanted, picks={n: pick for n, pick in picks.items() if pick}, page=(1, 1))
     if known.whole:
@@ -330,9 +331,8 @@ def looking(fields: Mapping[str, str], query: str) -> list[tuple[str, str]]:
     return said
 
 
-def _unlisted(fields: Mapping[str, str], suffix: str, members: Members, language: str) -> list[str]:
+def _unlisted(fields: Mapping[str, str], suffix: str, members: Members, was: str, language: str) -> list[str]:
     """Terms ticked before that the form had no box for."""
-    was = fields.get(f"was.{suffix}", "")
     if _mode(was) != TICKED:
         return []
     look = Look(fields.get(f"looked.{suffix}", ""), part_of(fields.get(f"at.{suffix}", "")))
@@ -346,14 +346,15 @@ def _unlisted(fields: Mapping[str, str], suffix: str, members: Members, language
     ]
 
 
-def _picked(fields: Mapping[str, str], suffix: str, members: Members, language: str) -> str:
-    mode, was = fields[f"which.{suffix}"], fields.get(f"was.{suffix}", "")
+def _picked(fields: Mapping[str, str], suffix: str, members: Members, was: str, language: str) -> str:
+    """The pick that the form comes to; ``was`` is the one that it was made with."""
+    mode = fields[f"which.{suffix}"]
     ticked = [term for term in fields.get(f"tick.{suffix}", "").split(",") if term]
     if len(members.members) > MOST:
         if ticked and mode == _mode(was):
             mode = TICKED
         if mode == TICKED:
-            ticked = [*_unlisted(fields, suffix, members, language), *ticked]
+            ticked = [*_unlisted(fields, suffix, members, was, language), *ticked]
     elif mode == _mode(was) and mode != TICKED and f"tick.{suffix}" in fields:
         # Without scripts a reader may tick members and leave the rest of the form as it was.
         chosen = members.pick(was)

@@ -127,8 +127,8 @@ class HierarchyForm:
     """The part of the form that is about one hierarchy of a table.
 
     ``suffix`` ends its fields' names. ``place`` is None where hierarchies can't move, ``since`` where the
-    members are no periods; ``one`` chooses the member when it is the same for the whole table. ``was`` is the
-    pick that the form was made with. With a ``finder``, ``ticks`` are the chosen members and those found.
+    members are no periods; ``one`` chooses the member when it is the same for the whole table. With a
+    ``finder``, ``ticks`` are the chosen members and those found.
     """
 
     suffix: str
@@ -138,7 +138,6 @@ class HierarchyForm:
     ticks: tuple[Option, ...]
     since: Chooser | None
     count: int
-    was: str
     one: Chooser | None
     finder: Finder | None = None
 

@@ -161,6 +161,19 @@ def problem(status: int, text: str) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode()
 
 
+def last_words(path: str, status: int, accept_language: str = "") -> tuple[str, bytes]:
+    """Media type and body of a refusal that needs no release: for what stands around the whole site."""
+    first = path.lstrip("/").partition("/")[0]
+    language = first if first in INTERFACE else preferred(accept_language, INTERFACE)
+    words = unreachable(language) if status == 503 else sentence(status, language)
+    if path.startswith("/api/"):
+        return PROBLEM, problem(status, words)
+    page = (
+        f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>{words}</title><h1>{words}</h1>'
+    )
+    return HTML, page.encode()
+
+
 def located(request: Request) -> Located:
     """Where a request leads."""
     located = request.scope[LOCATED]

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.domain.errors import OperatorError
 from app.watch.metrics import Metrics
 from app.watch.traces import span
+from app.web.desk import last_words
 
 log = logging.getLogger("celosia.requests")
 
@@ -22,7 +23,6 @@ log = logging.getLogger("celosia.requests")
 Readiness = Callable[[], str]
 
 _BESIDE = [
-    (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -119,7 +119,7 @@ class Operations:
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self._limits.address:
-            await _tell(scope, send, 414, {"status": "the address is too long"})
+            await _refuse(scope, send, 414)
             return
         limit = self._limits.body(scope["path"].split("/")[1] if "/" in scope["path"] else "")
         if limit is None:
@@ -127,7 +127,7 @@ class Operations:
             return
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if not length.isdigit() or int(length) > limit:
-            await _tell(scope, send, 413, {"status": "the body is too long"})
+            await _refuse(scope, send, 413)
             return
         seen = 0
 
@@ -151,8 +151,18 @@ def part_of(path: str) -> str:
     return {"s": "sheet", "embed": "embed", "search": "search"}.get(second, "page")
 
 
+async def _refuse(scope: Scope, send: Send, status: int) -> None:
+    """One sentence in the reader's language."""
+    wish = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
+    await _say(scope, send, status, *last_words(scope["path"], status, wish.decode("latin-1")))
+
+
 async def _tell(scope: Scope, send: Send, status: int, document: dict[str, str]) -> None:
-    body = json.dumps(document).encode()
-    headers = [*_BESIDE, (b"content-length", str(len(body)).encode())]
+    await _say(scope, send, status, "application/json", json.dumps(document).encode())
+
+
+async def _say(scope: Scope, send: Send, status: int, media_type: str, body: bytes) -> None:
+    length = str(len(body)).encode()
+    headers = [*_BESIDE, (b"content-type", media_type.encode()), (b"content-length", length)]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

@@ -18,6 +18,7 @@ SENTENCES = {
     406: _("This table can't be had in any of the formats asked for."),
     410: _("This release was withdrawn, and nothing of it is shown any more."),
     413: _("The request is too large."),
+    414: _("The address is too long. Whole levels make it shorter than members chosen by hand."),
     415: _("A query has to come as JSON or as plain text."),
     429: _("Too many requests in a short time. Please wait a moment."),
     500: _("Something went wrong on our side, and nothing was shown rather than something wrong."),

@@ -43,6 +43,20 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
+FIELDS = words("""place which since count one tick looked at look find part pick fold open""")
+STATES = [
+    *words("edit pivot.table sort.table totals.table page.table chart.table cell.table p.year find.p.year"),
+    *words("spot.table.row spot.table.column spot.table spot.bars.row part.p.year edit.table"),
+    *(
+        f"{field}.{place}"
+        for field in FIELDS
+        for place in words("table.0 table.1 table.2 table.9 table.x bars.0")
+    ),
+]
+SAID = words("""table rows columns fixed ticked level:1 level:9 from:2021 last:2 last:0 N1 E,W All N1,Income,W
+    0~1~2 2~0-1 ~0-1-2 0-1 1~2 bar line stacked pyramid scatter no 1 2 14 15 -1 99999999999999 N2%2C""")
+
+
 odd = st.one_of(st.text(max_size=30), st.sampled_from([*ODD, *words(WORDS)]))
 segments = st.one_of(odd, st.sampled_from(words(SEGMENTS)))
 values = st.one_of(odd, st.sampled_from(words(VALUES)))
@@ -110,3 +124,24 @@ def test_any_header_is_taken_or_refused(name: str, value: str) -> None:
     for path in ("/es/s/time/years", "/api/v1/data/dataflow/*/Tax/*"):
         response = ask(SITE, path, headers={name: value})
         assert response.status_code in (200, 206, 304, 400, 406, 416), (name, value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(STATES), st.one_of(st.sampled_from(SAID), st.sampled_from(ODD))),
+        min_size=1,
+        max_size=7,
+        unique_by=lambda pair: pair[0],
+    )
+)
+def test_any_form_leads_to_a_page_or_is_refused(query: list[tuple[str, str]]) -> None:
+    response = ask(SITE, f"/en/s/territory/places?{urlencode(query, errors='replace')}")
+    if response.status_code == 307:
+        led = response.headers["location"]
+        assert led.startswith("/en/s/territory/places?")
+        response = ask(SITE, led.partition("#")[0])
+        assert response.status_code != 307, led
+    assert response.status_code in (200, 400, 404)
+    if response.status_code != 200:
+        assert 10 < len(spoken(response.text, response.headers["content-type"])) < 400

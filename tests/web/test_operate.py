@@ -104,6 +104,15 @@ def test_requests_beyond_the_limits_are_refused_before_anything_reads_them() -> 
     app = Operations(create_app(MemoryStore()), lambda: "", limits=Limits(address=200, bodies=(("", 100),)))
     assert ask(app, "/en/?x=" + "a" * 200).status_code == 414
     assert ask(app, "/en/", "POST", b"x" * 101).status_code == 413
+    # In one sentence, and in the reader's language.
+    for path, word in (("/en/", "long"), ("/es/", "larga"), ("/ca/", "llarga")):
+        refused = ask(app, path + "?x=" + "a" * 200)
+        assert refused.headers["content-type"].startswith("text/html")
+        assert f'lang="{path.strip("/")}"' in refused.text
+        assert word in refused.text
+    told = ask(app, "/api/v1/mdx", "POST", b"x" * 101)
+    assert told.headers["content-type"] == "application/problem+json"
+    assert told.json()["status"] == 413
     assert ask(app, "/en/", "POST", b"x" * 99).status_code == 405
 
     async def endless() -> AsyncIterator[bytes]:
