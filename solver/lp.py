@@ -331,6 +331,10 @@ class LinearProgram:
         code = highs.run()
         status = _STATUS.get(highs.getModelStatus())
         if status is None or code == _ERROR:
+            # Another user of HiGHS in this process may have fixed the number of threads of all; on one
+            # thread of those, the result is the same.
+            highs.setOptionValue("threads", 0)
+            highs.setOptionValue("parallel", "off")
             highs.clearSolver()
             code = highs.run()
             status = _STATUS.get(highs.getModelStatus())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -96,3 +99,19 @@ def test_a_system_without_solution_is_loud() -> None:
             np.array([3.0]),
             np.array([0]),
         )
+
+
+def test_another_user_of_highs_in_the_process_may_have_other_threads() -> None:
+    program = """
+import highspy
+from solver import solve
+from solver.generate import generate
+
+other = highspy.Highs()
+other.setOptionValue("threads", 2)
+other.addVar(0.0, 1.0)
+other.run()
+print(solve(generate("random", "5x5", primaries=3, seed=1), "exact").status)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "optimal"
