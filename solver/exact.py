@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,6 +66,8 @@ class Search:
         Its weight, and what no pattern can go below.
     nodes, cuts
         Size of the search.
+    problem
+        The component searched.
     """
 
     def __init__(
@@ -74,7 +77,8 @@ class Search:
         incumbent: BoolArray | None,
         report: Callable[[str, float, float], None],
     ) -> None:
-        self._problem, self._report = problem, report
+        self.problem = self._problem = problem
+        self._report = report
         # The cheapest pattern costs no more than hiding everything, if any pattern is safe at all.
         self.safe = incumbent is not None
         self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
@@ -106,11 +110,6 @@ class Search:
         return 1e-9 * max(1.0, self.cost)
 
     @property
-    def problem(self) -> Problem:
-        """The component searched."""
-        return self._problem
-
-    @property
     def relaxation(self) -> FloatArray | None:
         """The root relaxation's point (float64[n]), once there is one."""
         return None if self._root is None else self._point(self._root)
@@ -138,11 +137,9 @@ class Search:
         HiGHS's own cuts close most of the gap of two-dimensional and easy hierarchical tables at
         once, and then cut and branch does the rest; where they do not, the tree is faster.
         """
-        try:
-            self._run()
-        except OutOfTimeError:
+        with suppress(OutOfTimeError):
             # What was found and proven until then stands.
-            return
+            self._run()
 
     def _run(self) -> None:
         if not self._cut_root():

@@ -87,7 +87,7 @@ def solve(
 
 
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
-_EXACT_SHARE, _NEAR = 0.35, 0.03
+_EXACT_SHARE, _NEAR = 0.25, 0.03
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
 _LATE = 4_000
 

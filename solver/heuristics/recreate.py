@@ -1,8 +1,9 @@
 """Ruin and recreate: show some neighbouring secondaries again, and protect anew at distorted prices.
 
 Schrimpf et al. 2000. What is lost is small, so a round takes milliseconds where an exact neighbourhood
-takes seconds; the distortion lets the cheapest movement leave the way it took before, and a round that
-ends no dearer is kept, so the pattern drifts along plateaus.
+takes seconds; the distortion lets the cheapest movement leave the way it took before. A round that ends
+little dearer than the cheapest pattern is gone on from, so that the search drifts along plateaus and over low
+ridges, less and less as time runs out (threshold accepting, Dueck and Scheuer 1990).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from solver.presolve import FrozenTargetError
 
 _LEAST, _MOST = 3, 10
 _NOISE = (0.1, 0.5)
+# How far above the cheapest pattern the search may go at first, as a part of its cost; at the end of the
+# time, not at all.
+_UPHILL = 0.03
 # Secondaries near the ruin that are tried for redundancy, as a multiple of it.
 _COMPANY = 3
 # Columns looked at for each secondary wanted.
@@ -52,20 +56,22 @@ def recreate(
     """
     generator = np.random.default_rng(seed)
     tools = _Tools(cover)
-    idle = 0
+    current, idle = cover.copy(), 0
     while idle < patience and not clock.out:
-        secondaries = cover.secondaries
+        secondaries = current.secondaries
         if not len(secondaries):
             return
-        trial = _round(cover, tools, secondaries, generator, clock)
+        trial = _round(current, tools, secondaries, generator, clock)
         idle += 1
-        if trial is None or trial.cost > cover.cost * (1 + 1e-12):
+        worst = cover.cost * (1 + _UPHILL * max(1 - clock.spent, 0.0))
+        if trial is None or trial.cost > max(worst, current.cost) * (1 + 1e-12):
             continue
-        if trial.cost < cover.cost * (1 - 1e-9):
+        current = trial
+        if current.cost < cover.cost * (1 - 1e-9):
             idle = 0
+            cover.take(current.copy())
             if report is not None:
-                report(trial.hidden.copy())
-        cover.take(trial)
+                report(cover.hidden.copy())
 
 
 class _Tools:
@@ -74,6 +80,7 @@ class _Tools:
     def __init__(self, cover: Cover) -> None:
         problem = cover.problem
         self.around = Surroundings(problem)
+        self.blockers: dict[int, int] = {}
         self._mover = Mover(problem, cover.needs) if problem.n <= LARGE else None
 
     def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
@@ -106,5 +113,6 @@ def _round(
     new = np.flatnonzero(trial.hidden & ~before)
     candidates = np.union1d(new, near)
     candidates = candidates[trial.hidden[candidates] & ~problem.forced[candidates]]
-    clean_up(trial, clock, candidates[np.lexsort((candidates, -problem.weight[candidates]))], tools.around)
+    order = np.lexsort((candidates, -problem.weight[candidates]))
+    clean_up(trial, clock, candidates[order], tools.around, tools.blockers)
     return trial
