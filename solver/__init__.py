@@ -3,7 +3,7 @@
 A package of its own: ``from solver import Instance, solve, audit`` or ``python -m solver``.
 """
 
-from solver.audit import AuditReport, Exposure, audit
+from solver.audit import AuditReport, Exposure, InsiderInterval, audit, insider_intervals
 from solver.errors import (
     InfeasibleError,
     InputError,
@@ -27,6 +27,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "Insider",
+    "InsiderInterval",
     "Instance",
     "InternalError",
     "MultipleInputError",
@@ -38,6 +39,7 @@ __all__ = [
     "UnreachableLevelError",
     "audit",
     "explain",
+    "insider_intervals",
     "protect",
     "solve",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from solver.audit import AuditReport, Exposure, audit
+from solver.audit import AuditReport, Exposure, audit, insider_intervals
 from solver.commands import add_protect, run_protect
 from solver.errors import InfeasibleError, InputError, SolverError
 from solver.explain import explain
@@ -86,6 +86,10 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--pattern", metavar="PATTERN", help="hidden cells, one per line, or solve --json"
         )
+        if name == "audit":
+            command.add_argument(
+                "--insiders", action="store_true", help="also tell what each insider finds out of its targets"
+            )
         if name == "explain":
             command.add_argument("--cell", required=True, help="name or number of the cell")
     converting = add("convert", _convert, "write a problem or a hierarchy in another format")
@@ -190,7 +194,9 @@ def _print_infeasible(error: InfeasibleError, as_json: bool) -> None:
 
 def _audit(options: argparse.Namespace) -> int:
     instance = load(options.file)
-    report = audit(instance, _pattern(instance, options.pattern))
+    hidden = _pattern(instance, options.pattern)
+    report = audit(instance, hidden)
+    inside = insider_intervals(instance, hidden) if options.insiders else ()
     if options.json:
         rows = zip(report.cells, report.lower, report.upper, report.slack, strict=True)
         answer = {
@@ -206,6 +212,17 @@ def _audit(options: argparse.Namespace) -> int:
             ],
             "exposures": [_exposure_json(exposure) for exposure in report.exposures],
         }
+        if options.insiders:
+            answer["insiders"] = [
+                {
+                    "cell": instance.name(known.cell),
+                    "attacker": known.attacker,
+                    "interval": [_finite(v) for v in known.interval],
+                    "required": list(known.required[:2]),
+                    "required_width": known.required[2],
+                }
+                for known in inside
+            ]
         print(json.dumps(answer))
     else:
         print("safe" if report.ok else "EXPOSED" if report.complete else "INCOMPLETE", end=": ")
@@ -214,6 +231,9 @@ def _audit(options: argparse.Namespace) -> int:
             low, high = exposure.interval
             need = "[{:.15g}, {:.15g}], width {:.15g}".format(*exposure.required)
             print(f"  {exposure.name}: {exposure.attacker} knows [{low:.15g}, {high:.15g}], needs {need}")
+        for known in inside:
+            low, high = known.interval
+            print(f"  {instance.name(known.cell)}: {known.attacker} knows [{low:.15g}, {high:.15g}]")
     return OK if report.ok else EXPOSED
 
 

@@ -58,6 +58,26 @@ class Exposure:
 
 
 @dataclass(frozen=True, eq=False)
+class InsiderInterval:
+    """What an insider knows of a cell that is to be protected against it.
+
+    Attributes
+    ----------
+    cell, attacker
+        The cell and the insider's name.
+    interval
+        Lowest and highest value that are possible for it.
+    required
+        Lowest value, highest value that must stay possible, and the width.
+    """
+
+    cell: int
+    attacker: str
+    interval: tuple[float, float]
+    required: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
 class AuditReport:
     """What every attacker can find out.
 
@@ -135,6 +155,29 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
         exposures=tuple(sorted(exposures, key=lambda e: (e.cell, e.attacker))),
         complete=intervals.complete,
     )
+
+
+def insider_intervals(instance: Instance, hidden: BoolArray) -> tuple[InsiderInterval, ...]:
+    """What each insider can find out about each of its targets, exposed or not.
+
+    Raises
+    ------
+    InternalError
+        A linear program could not be solved.
+    """
+    hidden = np.asarray(hidden, dtype=np.bool_)
+    intervals = Intervals(instance, hidden, Clock())
+    found = []
+    for insider in instance.insiders:
+        for k, cell in enumerate(insider.targets.tolist()):
+            value = float(instance.value[cell])
+            down, up = (
+                intervals.multipliers(cell, side, insider.known)[0] if hidden[cell] else 0.0
+                for side in (-1, 1)
+            )
+            required = (value - insider.lpl[k], value + insider.upl[k], float(insider.spl[k]))
+            found.append(InsiderInterval(cell, insider.name, (value - down, value + up), required))
+    return tuple(found)
 
 
 def find_exposures(

@@ -40,6 +40,9 @@ def add_protect(parser: argparse.ArgumentParser) -> None:
     )
     add("--count", help="of cells: column of the number of contributors")
     add("--status", help="of cells: column of the status")
+    add("--top", help="of cells: columns of the largest contributions, with commas, the largest first")
+    add("--lpl", help="of cells: column of the lower protection level")
+    add("--upl", help="of cells: column of the upper protection level")
     add("--weight", help="of units: column of the sampling weight")
     add("--holding", help="of units: column of the owner")
     add("--request", help="of units: column of the request code")
@@ -122,13 +125,15 @@ def _roles(arguments: argparse.Namespace) -> tuple[Mapping[str, Any], dict[str, 
     else:
         text = read_delimited(arguments.file, encoding=arguments.encoding)
         columns = dict(zip(text.header, text.columns, strict=True))
-        cells = arguments.status or arguments.count
+        cells = arguments.status or arguments.count or arguments.top or arguments.lpl or arguments.upl
         roles = {"rows": "cells" if cells else "units", "dims": None, "hierarchies": {}}
     if arguments.dims:
         roles["dims"] = [dim.strip() for dim in arguments.dims.split(",")]
     if not roles["dims"]:
         raise InputError("no dimension is named.", "Name them with --dims, separated by commas.")
-    for role in ("value", "rows", "count", "status", "weight", "holding", "request"):
+    if arguments.top:
+        roles["top"] = [name.strip() for name in arguments.top.split(",")]
+    for role in ("value", "rows", "count", "status", "lpl", "upl", "weight", "holding", "request"):
         if getattr(arguments, role) is not None:
             roles[role] = getattr(arguments, role)
     if arguments.cost != "value":

@@ -66,6 +66,11 @@ def _resolve(
         return Hierarchy.from_tree(given), True
     if isinstance(given, (str, Path)):
         return read_hierarchy(given, total=total), True
+    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise InputError(
+            f"the hierarchy of {dim} is {given!r}.",
+            "Give a Hierarchy, a nested mapping, the name of a file, or the names of columns.",
+        )
     columns = [[(code or "").strip() for code in frame.texts(name, "level")] for name in given]
     listed = [row for row in dict.fromkeys(zip(*columns, strict=True)) if all(row)]
     return Hierarchy.from_levels(tuple(zip(*listed, strict=True)) if listed else (), total), True

@@ -12,7 +12,7 @@ from solver.errors import InputError
 from solver.formats.apriori import Apriori
 from solver.formats.frame import Frame, Kind, read_frame
 from solver.formats.tabular import STATUS_LETTERS
-from solver.formats.text import Problems
+from solver.formats.text import Problems, did_you_mean
 from solver.hierarchy import Hierarchy
 from solver.insiders import single_contributors
 from solver.instance import Instance, Status
@@ -134,7 +134,11 @@ def _costs(frame: Frame, columns: Columns, intake: Intake, cells: Cells, problem
 
 
 def _decide(
-    entries: Sequence[Apriori], names: Mapping[tuple[str, ...], int], draft: _Draft, problems: Problems
+    entries: Sequence[Apriori],
+    names: Mapping[tuple[str, ...], int],
+    value: Floats,
+    draft: _Draft,
+    problems: Problems,
 ) -> None:
     """Apply a-priori decisions in their order."""
     statuses = {"s": Status.FREE, "p": Status.SHOWN, "m": Status.HIDDEN, "ml": Status.HIDDEN}
@@ -143,7 +147,12 @@ def _decide(
         if cell is None:
             told = " × ".join(entry.codes)
             problems.found.append(
-                InputError(f"there is no cell {told}.", "Correct it.", file=entry.file, line=entry.line)
+                InputError(
+                    f"there is no cell {told}.",
+                    did_you_mean(told, (" × ".join(key) for key in names)) or "Correct it.",
+                    file=entry.file,
+                    line=entry.line,
+                )
             )
         elif entry.action == "u":
             draft.status[cell] = Status.SENSITIVE
@@ -165,6 +174,12 @@ def _decide(
             draft.weight[cell] = entry.numbers[0]
         elif entry.action == "pl":
             draft.lpl[cell], draft.upl[cell] = entry.numbers
+        elif not entry.numbers[0] <= value[cell] <= entry.numbers[1]:
+            told = " × ".join(entry.codes)
+            cause = f"the value of cell {told} is not between its bounds."
+            problems.found.append(
+                InputError(cause, "Correct the bounds.", file=entry.file, line=entry.line, cell=told)
+            )
         else:
             draft.lower[cell], draft.upper[cell] = entry.numbers
 
@@ -208,6 +223,15 @@ def build_problem(
     if not dims:
         problems.add("no dimension is named.", "Name at least one.")
         problems.stop()
+    for dim in sorted({dim for dim in dims if list(dims).count(dim) > 1}):
+        problems.add(f"dimension {dim} is named twice.", "Name it once.")
+    if not isinstance(rules, Sequence):
+        problems.add(f"rules is {rules!r}.", "Give a list of rules.")
+        problems.stop()
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            problems.add(f"{rule!r} is no rule.", "Give rules such as Threshold(3); parse_rule reads texts.")
+    problems.stop()
     if taken.columns and not taken.n:
         problems.add("there are no records.", "Give at least one.")
     intake = take_in(
@@ -271,7 +295,7 @@ def build_problem(
         problems.stop()
     assessment = assess(cells.profiles, listed)
     draft = _draft(cells, assessment, stated, weight, choices, names, problems)
-    _decide(apriori, {key: i for i, key in enumerate(keys)}, draft, problems)
+    _decide(apriori, {key: i for i, key in enumerate(keys)}, cells.profiles.value, draft, problems)
     _default_levels(draft, cells.profiles, assessment, choices)
     overruled = assessment.sensitive & (draft.status == Status.FREE)
     notices += [

@@ -33,6 +33,10 @@ NUMBERS = {"u": 0, "s": 0, "p": 0, "m": 0, "ml": 0, "c": 1, "w": 1, "pl": 2, "ab
 """How many numbers follow each letter."""
 
 
+def _numbers(count: int) -> str:
+    return f"{count or 'no'} number{'s' if count != 1 else ''}"
+
+
 @dataclass(frozen=True)
 class Apriori:
     """One decision: the cell's codes, the letter, its numbers, and where it was written."""
@@ -53,7 +57,7 @@ class Apriori:
             )
         if len(self.numbers) != NUMBERS[self.action]:
             raise InputError(
-                f"{self.action!r} needs {NUMBERS[self.action]} numbers and has {len(self.numbers)}.",
+                f"{self.action!r} needs {_numbers(NUMBERS[self.action])} and has {len(self.numbers)}.",
                 file=self.file,
                 line=self.line,
             )
@@ -97,7 +101,8 @@ def parse_apriori(
             fields.pop()
         if len(fields) <= dims:
             problems.add(
-                f"{len(fields)} fields, but {dims} codes and a letter are needed.",
+                f"{len(fields)} field{'s' if len(fields) != 1 else ''}, but {dims} "
+                f"code{'s' if dims != 1 else ''} and a letter are needed.",
                 f"The separator is read as {mark!r}; name another if that is wrong.",
                 line=line,
             )

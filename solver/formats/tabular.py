@@ -16,6 +16,10 @@ from solver.errors import InputError
 from solver.formats.text import Numbers, Problems, did_you_mean, parse_numbers, read_text
 from solver.table import EMPTY, CellTable
 
+# A quoted field may be as long as its file; the reader's own limit is there against unclosed quotes, which
+# it tells of anyway.
+csv.field_size_limit(2**31 - 1)
+
 SEPARATORS = (";", ",", "\t", "|")
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 STATUS_LETTERS: Mapping[str, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol, runtime_checkable
 
 from solver.errors import InputError
@@ -46,6 +47,11 @@ def exceeds(left: Floats, right: Floats) -> Bools:
     return result
 
 
+def is_whole(number: object) -> bool:
+    """Whether it is a whole number, of whatever type."""
+    return isinstance(number, Real) and float(number).is_integer()
+
+
 def percentage(name: str, value: float, at_most: float = float("inf")) -> float:
     """The value, if it is a percentage in (0, at_most].
 
@@ -54,7 +60,8 @@ def percentage(name: str, value: float, at_most: float = float("inf")) -> float:
     InputError
         If it is not.
     """
-    if not 0 < value <= at_most or value == float("inf"):
+    number = value if isinstance(value, Real) else float("nan")
+    if not 0 < number <= at_most or number == float("inf"):
         limit = "" if at_most == float("inf") else f" and at most {at_most:g}"
         raise InputError(f"{name} is {value!r}.", remedy=f"Give a percentage above 0{limit}.")
     return float(value)

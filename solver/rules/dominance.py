@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.errors import InputError
-from solver.rules.base import Hits, exceeds, percentage
+from solver.rules.base import Hits, exceeds, is_whole, percentage
 from solver.rules.profiles import Profiles
 
 
@@ -29,7 +29,7 @@ class Dominance:
     k: float
 
     def __post_init__(self) -> None:
-        if self.n < 1 or int(self.n) != self.n:
+        if not is_whole(self.n) or self.n < 1:
             raise InputError(
                 f"n of the dominance rule is {self.n!r}.", remedy="Give a whole number, 1 or more."
             )

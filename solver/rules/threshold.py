@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.errors import InputError
-from solver.rules.base import Hits, percentage
+from solver.rules.base import Hits, is_whole, percentage
 from solver.rules.profiles import Profiles
 
 
@@ -32,7 +32,7 @@ class Threshold:
     weighted: bool = False
 
     def __post_init__(self) -> None:
-        if self.n < 2 or int(self.n) != self.n:
+        if not is_whole(self.n) or self.n < 2:
             raise InputError(
                 f"threshold is {self.n!r}.", remedy="Give a whole number of contributors, 2 or more."
             )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from shared import cases, load
 
-from solver import InfeasibleError, Instance, audit, solve
+from solver import InfeasibleError, Instance, audit, insider_intervals, solve
 from solver.__main__ import main
 
 CASES = cases("csp")
@@ -56,6 +56,15 @@ def test_intervals_and_wrong_patterns(path: Path) -> None:
             low, high = (np.nan if v is None else float(v) for v in wanted["interval"])
             assert report.lower[at] == pytest.approx(low if low == low else -np.inf)
             assert report.upper[at] == pytest.approx(high if high == high else np.inf)
+        else:
+            inside = insider_intervals(instance, _hidden(instance, wanted["pattern"]))
+            found = [
+                k
+                for k in inside
+                if (k.attacker, k.cell) == (wanted["attacker"], instance.index(wanted["cell"]))
+            ]
+            assert found[0].interval == pytest.approx([float(v) for v in wanted["interval"]])
+            assert found[0].required[:2] == pytest.approx([float(v) for v in wanted["required"]])
     for bad in expected["bad_patterns"]:
         leak = bad["leaks"]
         report = audit(instance, _hidden(instance, bad["pattern"]))

@@ -70,3 +70,31 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, capsys: pytest.Captur
     code, answer = _run(capsys, "audit", instance_file("rta_ex1"), "--pattern", tmp_path / "pattern")
     assert code == 2
     assert "99" in answer["error"]
+
+
+def test_what_insiders_find_out_is_told_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [
+        {"id": name, "value": value, "status": status, "lb": 0, "lpl": level, "upl": level}
+        for name, value, status, level in (
+            ("T", 225, "z", 0),
+            ("a", 50, "u", 5),
+            ("b", 30, "u", 3),
+            ("c", 145, "s", 0),
+        )
+    ]
+    insiders = [{"name": "owner of a", "knows": ["a"], "targets": [{"cell": "b", "lpl": 3, "upl": 3}]}]
+    case = {
+        "cells": cells,
+        "equations": [{"total": "T", "parts": [[1, "a"], [1, "b"], [1, "c"]]}],
+        "insiders": insiders,
+    }
+    (tmp_path / "case.json").write_text(json.dumps(case), "utf-8")
+    for pattern, code, interval in (("", 1, [30, 30]), ("c\n", 0, [0, 175])):
+        (tmp_path / "pattern").write_text(pattern, "utf-8")
+        found = _run(capsys, "audit", tmp_path / "case.json", "--pattern", tmp_path / "pattern", "--insiders")
+        assert found[0] == code
+        (known,) = found[1]["insiders"]
+        assert (known["attacker"], known["cell"], known["interval"]) == ("owner of a", "b", interval)
+        assert known["required"] == [27, 33]
+    assert main(["audit", str(tmp_path / "case.json"), "--insiders"]) == 1
+    assert "b: owner of a knows [30, 30]" in capsys.readouterr().out

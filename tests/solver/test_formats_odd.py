@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from solver.errors import InputError, MultipleInputError
+from solver.formats.apriori import parse_apriori
 from solver.formats.hrc import parse_hrc, read_codelist
 from solver.formats.rda import parse_rda, read_microdata, read_rda
 from solver.formats.tabular import parse_delimited, read_delimited, read_table
 from solver.protect import protect
+from solver.rules import Dominance, PPercent, Threshold
 
 
 @pytest.mark.parametrize(
@@ -152,3 +154,49 @@ def test_nothing_at_all_is_no_table() -> None:
     for rows in ("units", "cells"):
         with pytest.raises(InputError, match="no records"):
             protect({"r": [], "v": []}, ["r"], value="v", rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        ("1;u\n", "there is no cell 1. Did you mean 01"),
+        ("02;ab;25;29\n", "value of cell 02 is not between its bounds"),
+        ("02;c\n", "'c' needs 1 number and has 0"),
+        ("02;u;5\n", "'u' needs no numbers and has 1"),
+        ("02;e\n", "is no a-priori letter"),
+    ],
+)
+def test_decisions_that_cannot_be_followed_are_told_with_their_line(
+    decision: str, told: str, tmp_path: Path
+) -> None:
+    frame = {"r": ["01", "02"], "v": [10, 20]}
+    (tmp_path / "a.hst").write_text("01;s\n" + decision, "utf-8")
+    with pytest.raises(InputError, match=told) as caught:
+        protect(frame, ["r"], value="v", rows="cells", apriori=tmp_path / "a.hst")
+    assert "a.hst:2" in str(caught.value)
+
+
+@pytest.mark.parametrize("rule", [Threshold, PPercent, lambda n: Dominance(n, 80), lambda k: Dominance(1, k)])
+@pytest.mark.parametrize("number", ["3", None, float("nan"), -1, [3]])
+def test_numbers_of_rules_are_numbers(rule: Any, number: object) -> None:
+    with pytest.raises(InputError):
+        rule(number)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"rules": ["freq<3"]}, "is no rule"),
+        ({"rules": Threshold(3)}, "list of rules"),
+        ({"hierarchies": {"r": 5}}, "the hierarchy of r is 5"),
+        ({"dims": ["r", "r"]}, "named twice"),
+    ],
+)
+def test_arguments_of_another_kind(more: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        protect({"r": ["a"], "v": [1]}, **{"dims": ["r"], "value": "v", **more})
+
+
+def test_a_name_may_be_as_long_as_its_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("c;v\n" + "x" * 200_000 + ";1\ny;2\n", "utf-8")
+    assert len(read_table(tmp_path / "t.csv", dims=["c"], value="v")) == 2

@@ -394,3 +394,32 @@ def test_convert_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert np.array_equal(read_jj(tmp_path / "q.jj").value, read_jj(tmp_path / "p.jj").value)
     assert run("p.jj", "p.hrc") == 2
     assert "can't convert" in capsys.readouterr().err
+
+
+def test_protect_command_on_cells_with_largest_contributions_and_levels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text(
+        "r;v;n;x1;x2;s;l;u\nT;100;20;9;8;S;;\na;10;2;9;1;S;;\nb;20;5;8;7;U;4;6\nc;70;13;9;8;S;;\n", "utf-8"
+    )
+    named = (str(tmp_path / "t.csv"), "--dims", "r", "--value", "v", "--count", "n", "--total", "T")
+    dominated = command(capsys, *named, "--top", "x1,x2", "--rule", "(1,80)")
+    assert (dominated["code"], dominated["primaries"]) == (0, 1)
+    problem = tmp_path / "p.jj"
+    stated = command(
+        capsys,
+        *named,
+        "--status",
+        "s",
+        "--lpl",
+        "l",
+        "--upl",
+        "u",
+        "--insiders",
+        "none",
+        "--problem",
+        str(problem),
+    )
+    assert stated["code"] == 0
+    instance = read_jj(problem)
+    assert (instance.lpl.max(), instance.upl.max()) == (4, 6)
