@@ -104,6 +104,8 @@ class Obstacle:
             parts.append(f"with width {self.required_width:.15g}")
         if self.relations:
             parts.append("by relations " + ", ".join(str(r) for r in self.relations))
+        else:
+            parts.append("by its own external bounds")
         if self.shown:
             parts.append("must-show cells in the way: " + ", ".join(self.shown))
         if self.frozen:

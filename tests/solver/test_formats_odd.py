@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from solver.errors import InputError, MultipleInputError
-from solver.formats.apriori import parse_apriori
 from solver.formats.hrc import parse_hrc, read_codelist
 from solver.formats.rda import parse_rda, read_microdata, read_rda
 from solver.formats.tabular import parse_delimited, read_delimited, read_table
