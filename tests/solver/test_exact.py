@@ -155,7 +155,7 @@ def test_levels_beyond_the_bounds_are_refused_with_the_cell_or_clipped() -> None
     instance = Instance.from_arrays(
         [10.0, 4.0, 6.0], [[1, -1, -1]], status=["s", "u", "s"], lpl=[0, 5, 0], upl=[0, 2, 0]
     )
-    with pytest.raises(UnreachableLevelError, match="cell 1 .* by its own external bounds"):
+    with pytest.raises(UnreachableLevelError, match=r"cell 1 .* by its own external bounds"):
         solve(instance)
     clipped = instance.clipped()
     assert clipped.lpl[1] == 4
