@@ -1,4 +1,4 @@
-"""Publications as ZIP files: written with their facts, and read with suspicion."""
+"""Publications as ZIP files: written with facts that their reader may see, and read with suspicion."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ class Unpacked:
     facts: Mapping[str, Path]
 
 
-def write_zip(versions: Versions, version: Version, target: IO[bytes]) -> None:
-    """Write a version's files, facts included."""
+def write_zip(versions: Versions, version: Version, target: IO[bytes], author: str | None = None) -> None:
+    """Write a version's files, facts included: all, or those alone that ``author`` uploaded."""
     files = versions.files(version)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, text in sorted(files.texts.items()):
             archive.writestr(_entry(path), text.encode())
         for path, digest in sorted(files.uploads.items()):
+            if author is not None and versions.upload(digest).author != author:
+                continue
             with archive.open(_entry(path), "w", force_zip64=True) as inside:
                 for body in versions.chunks(digest):
                     inside.write(body)

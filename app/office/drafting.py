@@ -177,13 +177,14 @@ def require_rules_permission(actor: Actor, before: Files, after: Files) -> None:
     """
     if actor.may(Permission.SET_RULES) or "publication.toml" not in before.texts:
         return
-    if _rules(before) != _rules(after):
+    if rules_of(before) != rules_of(after):
         raise UserError(
             "This changes confidentiality rules in publication.toml, which is for an admin to do."
         )
 
 
-def _rules(files: Files) -> object:
+def rules_of(files: Files) -> object:
+    """What the files say of confidentiality, to be compared."""
     text = files.texts.get("publication.toml", "")
     try:
         # As text, in which nan equals itself and 3 differs from 3.0 and from true.

@@ -32,7 +32,7 @@ def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     run_publication(folder)
     store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
     office = staffed(folder, store)
-    office.versions.import_folder(folder, "ana")
+    office.versions.import_folder(folder, "ada")
     yield office
     office.previews.close()
     store.close()
@@ -254,16 +254,40 @@ def test_a_draft_with_mistakes_is_not_published(ana: Visitor) -> None:
 def test_export_and_import_are_each_others_inverse(ana: Visitor, starter: Office) -> None:
     current = starter.versions.current()
     assert current is not None
-    exported = ana.get(f"/studio/versions/{current.id}/export")
-    assert exported.headers["content-type"] == "application/zip"
-    with zipfile.ZipFile(io.BytesIO(exported.content)) as archive:
-        assert "data/firms.csv" in archive.namelist()
+    admin = Visitor(create_studio(starter, PARTS, BASE)).sign_in(Role.ADMIN)
+    for visitor, sees in ((admin, True), (ana, False)):
+        exported = visitor.get(f"/studio/versions/{current.id}/export")
+        assert exported.headers["content-type"] == "application/zip"
+        with zipfile.ZipFile(io.BytesIO(exported.content)) as archive:
+            assert ("data/firms.csv" in archive.namelist()) == sees
+        draft = begin(visitor)
+        visitor.post(f"{draft}/delete", {"path": "sheets/economy"})
+        data = {} if sees else {"keep": "yes"}
+        files = {"archive": ("p.zip", exported.content, "application/zip")}
+        back = visitor.post(f"{draft}/import", data, files=files)
+        assert back.status_code == 303
+        number = int(draft.rsplit("/", 1)[1])
+        assert starter.versions.version(number).digest == current.digest
+
+
+def test_facts_are_shown_to_who_gave_them_or_may_see_confidential_values(
+    ana: Visitor, starter: Office
+) -> None:
+    """An analyst is no reader of what others uploaded, whatever its digest, which the interface tells."""
+    current = starter.versions.current()
+    assert current is not None
+    digest = starter.versions.files(current).uploads["data/firms.csv"]
     draft = begin(ana)
-    ana.post(f"{draft}/delete", {"path": "sheets/economy"})
-    back = ana.post(f"{draft}/import", files={"archive": ("p.zip", exported.content, "application/zip")})
-    assert back.status_code == 303
-    number = int(draft.rsplit("/", 1)[1])
-    assert starter.versions.version(number).digest == current.digest
+    admin = Visitor(create_studio(starter, PARTS, BASE)).sign_in(Role.ADMIN)
+    assert admin.get(f"{draft}/data/{digest}").status_code == 200
+    for seen in (
+        ana.get(f"{draft}/data/{digest}"),
+        ana.post(f"{draft}/data/{digest}", {"cube": "Mine", "revision": "0"}),
+    ):
+        assert seen.status_code == 404
+    facts = b"".join(starter.versions.chunks(digest)) + b"9999,1,North,Alder,Trade,5\n"
+    given = ana.post(f"{draft}/data", files={"facts": ("more.csv", facts, "text/csv")})
+    assert ana.get(given.headers["location"]).status_code == 200
 
 
 def archive(*entries: tuple[str, bytes], mode: int = 0o100644) -> bytes:

@@ -111,7 +111,7 @@ def test_what_if_is_answered_and_mistakes_are_told(run: tuple[Office, ASGIApp]) 
     _office, studio = run
     analyst = Visitor(studio).sign_in(Role.ANALYST)
     assert analyst.get("/studio/what-if").status_code == 200
-    page = analyst.post("/studio/what-if", {"threshold": "5"})
+    page = Visitor(studio).sign_in(Role.ADMIN).post("/studio/what-if", {"threshold": "5"})
     assert page.status_code == 200
     assert page.text.count("<tr>") == 6
     for wrong in (
@@ -129,6 +129,29 @@ def test_what_if_is_answered_and_mistakes_are_told(run: tuple[Office, ASGIApp]) 
     assert analyst.get("/studio/cells").status_code == 403
 
 
+def test_what_if_tells_an_analyst_nothing_that_is_confidential(run: tuple[Office, ASGIApp]) -> None:
+    """A lower threshold would free the cells of just so many; costs and shares are sums of hidden values."""
+    office, studio = run
+    analyst = Visitor(studio).sign_in(Role.ANALYST)
+    hidden = [line.key for line in office.protection.cells("sensitive").lines]
+    draft = office.versions.begin("ana")
+    files = office.versions.files(draft)
+    rules = files.texts["publication.toml"].replace("n = 3", "n = 2")
+    office.versions.edit(draft, Files({**files.texts, "publication.toml": rules}, files.uploads))
+    assert 'name="threshold"' not in analyst.get("/studio/what-if").text
+    for asked in (
+        {"threshold": "2"},
+        {"threshold": "2", "measure": "Firms.Firms"},
+        {"threshold": "2", "sheet": "coast"},
+        {"draft": str(draft.id)},
+        {"draft": str(draft.id), "sheet": "coast"},
+    ):
+        page = analyst.post("/studio/what-if", asked)
+        assert page.status_code == 422
+        assert not any(key in page.text for key in hidden)
+    assert set(figures_of(analyst, {"sheet": "coast"})) == {"Published cells", "Hidden cells"}
+
+
 def test_bands_are_merged_by_their_names(run: tuple[Office, ASGIApp]) -> None:
     _office, studio = run
     analyst = Visitor(studio).sign_in(Role.ANALYST)
@@ -144,13 +167,14 @@ def test_bands_are_merged_by_their_names(run: tuple[Office, ASGIApp]) -> None:
 def test_a_draft_is_asked_about_before_it_is_published(run: tuple[Office, ASGIApp]) -> None:
     office, studio = run
     analyst = Visitor(studio).sign_in(Role.ANALYST)
+    admin = Visitor(studio).sign_in(Role.ADMIN)
     draft = office.versions.begin("ana")
     files = office.versions.files(draft)
     rules = files.texts["publication.toml"].replace("n = 3", "n = 6")
     sheets = {path: text for path, text in files.texts.items() if path != "sheets/coast.toml"}
     analyst.get(f"/studio/what-if?draft={draft.id}")
     stricter = office.versions.edit(draft, Files({**files.texts, "publication.toml": rules}, files.uploads))
-    said = [figures_of(analyst, {"draft": str(draft.id)})]
+    said = [figures_of(admin, {"draft": str(draft.id)})]
     draft = office.versions.edit(stricter, Files(sheets, files.uploads))
     said.append(figures_of(analyst, {"draft": str(draft.id)}))
     asked = figures_of(analyst, {"sheet": "coast"})

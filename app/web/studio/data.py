@@ -161,11 +161,13 @@ def _spooled(source: object) -> Iterator[Path]:
 
 @contextmanager
 def _fetched(visit: Visit, digest: str) -> Iterator[tuple[Path, str]]:
-    """An upload as a file, with its name."""
+    """An upload as a file, with its name: one's own, or anybody's for who may see confidential values."""
     try:
         found = visit.office.versions.upload(digest)
     except UserError:
         raise RefusedError(404) from None
+    if found.author != visit.actor.name and not visit.actor.may(Permission.READ_CONFIDENTIAL):
+        raise RefusedError(404)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "facts")
         with place.open("wb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from app.domain.errors import OperatorError, UserError
 from app.domain.numbers import locale_of
 from app.domain.people import Permission
 from app.domain.version import Files
+from app.office.drafting import rules_of
 from app.office.naming import Names
 from app.office.protection import Change, Choices, Figures, Member, WhatIf, changed
 from app.web.studio.routes import Routes
@@ -73,12 +75,14 @@ class WhatIfPage:
         return tuple(zip(names, names, strict=True))
 
 
+#: Which cells another threshold would free says how many contributors each has.
+_RULES = _("What other rules would do tells of confidential cells: ask somebody who may see those.")
 FIELDS = ("threshold", "measure", "sheet", "level", "draft", "merge")
 
 
 @routes.get("/studio/what-if", Permission.ASK_WHAT_IF)
 def what_if_page(visit: Visit) -> Response:
-    """Ask what another rule or sheet would do."""
+    """Ask what another sheet would do, or another rule: that takes the right to confidential values."""
     typed = {name: visit.asked(name)[:200] for name in FIELDS}
     return visit.page(_page(visit, typed, (), None, ""))
 
@@ -100,6 +104,9 @@ def ask(visit: Visit) -> Response:
 def _answer(visit: Visit, typed: dict[str, str], chosen: tuple[str, ...]) -> WhatIf:
     change = _change(visit, typed, chosen)
     protection = visit.office.protection
+    sees = visit.actor.may(Permission.READ_CONFIDENTIAL)
+    if typed["threshold"] and not sees:
+        raise UserError(visit.say(_RULES))
     if not typed["draft"]:
         return protection.what_if(change)
     number = visit.integer("draft")
@@ -108,6 +115,8 @@ def _answer(visit: Visit, typed: dict[str, str], chosen: tuple[str, ...]) -> Wha
     asked = visit.office.previews.publication(files)
     current = visit.office.versions.current()
     before = Files({}) if current is None else visit.office.versions.files(current)
+    if not sees and rules_of(before) != rules_of(files):
+        raise UserError(visit.say(_RULES))
     return protection.what_if(change, draft=asked, has_new_cells=_cells(before) != _cells(files))
 
 
@@ -154,7 +163,7 @@ def _page(
             (member.key, text_in(member.captions, visit.language) or member.key) for member in members
         ),
         chosen=chosen,
-        lines=() if answer is None else _lines(visit, answer.now, answer.then),
+        lines=() if answer is None else tuple(_lines(visit, answer.now, answer.then)),
         answer=answer,
         most=_MOST,
         wrong=wrong,
@@ -162,22 +171,24 @@ def _page(
     )
 
 
-def _lines(visit: Visit, now: Figures, then: Figures) -> tuple[Line, ...]:
+def _lines(visit: Visit, now: Figures, then: Figures) -> Iterator[Line]:
+    """The figures; those that are made of confidential values for who may see such alone."""
     locale = locale_of(visit.language)
 
     def count(words: str, a: float, b: float) -> Line:
         said = [format_decimal(float(f"{value:.6g}"), locale=locale) for value in (a, b, abs(b - a))]
         return Line(visit.say(words), said[0], said[1], _signed(b - a, said[2]))
 
-    lost = [format_percent(value, "0.00%", locale=locale) for value in (now.lost, then.lost)]
-    moved = format_percent(abs(then.lost - now.lost), "0.00%", locale=locale)
-    return (
-        count(_("Published cells"), now.cells, then.cells),
-        count(_("Sensitive cells"), now.sensitive, then.sensitive),
-        count(_("Hidden cells"), now.hidden, then.hidden),
-        Line(visit.say(_("Value hidden")), lost[0], lost[1], _signed(then.lost - now.lost, moved)),
-        count(_("Cost"), now.cost, then.cost),
-    )
+    sees = visit.actor.may(Permission.READ_CONFIDENTIAL)
+    yield count(_("Published cells"), now.cells, then.cells)
+    if sees:
+        yield count(_("Sensitive cells"), now.sensitive, then.sensitive)
+    yield count(_("Hidden cells"), now.hidden, then.hidden)
+    if sees:
+        lost = [format_percent(value, "0.00%", locale=locale) for value in (now.lost, then.lost)]
+        moved = format_percent(abs(then.lost - now.lost), "0.00%", locale=locale)
+        yield Line(visit.say(_("Value hidden")), lost[0], lost[1], _signed(then.lost - now.lost, moved))
+        yield count(_("Cost"), now.cost, then.cost)
 
 
 def _signed(change: float, said: str) -> str:
