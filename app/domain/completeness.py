@@ -9,7 +9,10 @@ don't explain are added as relations.
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Iterator
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +42,19 @@ def missing_relations(space: Space, coords: IntArray, equations: Equations) -> E
         (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(coords))
     )
     found: list[tuple[Longs, Floats]] = []
-    seen: dict[bytes, list[tuple[Longs, Floats]]] = {}
+    members = _members(space)
     for rows in _blocks(space, coords):
         part, finest = _finest(space, coords, rows, matrix)
         if not 2 < len(finest) <= MOST:
             continue
-        key = _structure(space, coords[rows]) + part.indices.tobytes() + part.indptr.tobytes()
-        if key not in seen:
-            seen[key] = list(_search(space, coords[rows], part, finest))
-        found.extend((rows[places], coefs) for places, coefs in seen[key])
+        key = hashlib.sha256(members)
+        for said in (_structure(space, coords[rows]), part.indptr, part.indices, part.data):
+            key.update(np.ascontiguousarray(said).tobytes() if isinstance(said, np.ndarray) else said)
+        again = _SEARCHED.get(key.digest())
+        if again is None:
+            again = tuple(_search(space, coords[rows], part, finest))
+            _SEARCHED.put(key.digest(), again)
+        found.extend((rows[places], coefs) for places, coefs in again)
     sizes = np.array([len(places) for places, _ in found], dtype=np.int64)
     return Equations(
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -55,6 +62,38 @@ def missing_relations(space: Space, coords: IntArray, equations: Equations) -> E
         np.concatenate([np.zeros(0), *(coefs for _, coefs in found)]),
         np.zeros(len(found)),
     )
+
+
+class _Kept:
+    """The last searches: a table is looked through again with each run, question and earlier release."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._lock = Lock()
+        self._found: OrderedDict[bytes, tuple[tuple[Longs, Floats], ...]] = OrderedDict()
+
+    def get(self, key: bytes) -> tuple[tuple[Longs, Floats], ...] | None:
+        with self._lock:
+            return self._found.get(key)
+
+    def put(self, key: bytes, found: tuple[tuple[Longs, Floats], ...]) -> None:
+        with self._lock:
+            self._found[key] = found
+            while len(self._found) > self._capacity:
+                self._found.popitem(last=False)
+
+
+_SEARCHED = _Kept(256)
+
+
+def _members(space: Space) -> bytes:
+    """What coordinates stand for: the trees, and the members that each group or sum is made of."""
+    mark = hashlib.sha256()
+    for tree in space.trees:
+        mark.update(repr((tree.size, tree.parent.tobytes(), tree.last.tobytes())).encode())
+    for extras in space.extras:
+        mark.update(repr([extra.terms for extra in extras]).encode())
+    return mark.digest()
 
 
 def joined(first: Equations, second: Equations) -> Equations:
