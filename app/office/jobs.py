@@ -45,6 +45,10 @@ class BoundsPoint:
     upper: float
 
 
+#: Jobs that are looked through for one that took another's place.
+_LATER = 500
+
+
 class Jobs:
     """Use cases of the queue.
 
@@ -143,8 +147,14 @@ class Jobs:
         return self._table.events(job_id, after, limit)
 
     def problems(self, job_id: int) -> tuple[ProblemResult, ...]:
-        """Results of a job by problem; none before there is a pattern, or once it is forgotten."""
-        return problem_results(self._store.scoped(self._known(job_id).scope))
+        """Results of a job by problem, once it is over; none when another run took their place."""
+        job = self._known(job_id)
+        # While a job is under way, steps of the run before it may stand beside its own.
+        if not job.state.is_over or any(
+            later.id > job_id and later.scope == job.scope for later in self._table.jobs(_LATER)
+        ):
+            return ()
+        return problem_results(self._store.scoped(job.scope))
 
     def bounds(self, job_id: int) -> tuple[BoundsPoint, ...]:
         """Both bounds of a job's search through time, summed over the problems solved so far."""

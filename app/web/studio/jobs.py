@@ -159,7 +159,7 @@ def job_page(visit: Visit) -> Response:
     view = _view(visit)
     number = view.job.id
     title = visit.say(_("Job {number}"), number=number)
-    problems = () if not view.job.scope else visit.office.jobs.problems(number)
+    problems = visit.office.jobs.problems(number)
     return visit.page(
         JobPage(
             visit.frame(title, Link(visit.say(_("Jobs")), "/studio/jobs")),
@@ -219,7 +219,7 @@ def submit_document(visit: Visit) -> Response:
 def job_document(visit: Visit) -> Response:
     """A job as it stands, with its results by problem once they are there."""
     view = _view(visit)
-    problems = visit.office.jobs.problems(view.job.id) if view.job.scope else ()
+    problems = visit.office.jobs.problems(view.job.id)
     progress = view.job.progress
     return visit.json(
         _document(view.job)
