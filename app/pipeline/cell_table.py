@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,13 @@ from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
+from app.domain.identity import identity_sums
 from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
+from app.pipeline.identities import find_identities
 from app.pipeline.joints import find_joints
 from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
@@ -103,9 +104,15 @@ class CellTable:
         joints = find_joints(self._together, self.cube, self.space, self._twins)
         remembered = earlier_rows(self.space, self.cube, self._past)
         base = unique_rows(self.space, np.concatenate([distinct[order], remembered]))[0]
-        closure = close_cells(
-            self.space, base, formulas, measured.occupied, overlaps, partial(joint_sums, self.space, joints)
-        )
+        identities = find_identities(self.cube, self.server.facts())
+
+        def further(cells: IntArray, rows: Longs) -> list[Entries]:
+            return [
+                *joint_sums(self.space, joints, cells, rows),
+                *identity_sums(self.space, identities, cells, rows),
+            ]
+
+        closure = close_cells(self.space, base, formulas, measured.occupied, overlaps, further)
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
         coords, extras = self._pruned(closure.coords)
