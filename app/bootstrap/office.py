@@ -71,12 +71,12 @@ def take_in_folder(office: Office) -> str:
     if office.versions.current() is not None or not (office.folder / "publication.toml").is_file():
         return ""
     try:
-        version = office.versions.import_folder(office.folder, "command line")
+        with office.journal.together():
+            version = office.versions.import_folder(office.folder, "command line")
+            facts = {"message": version.message}
+            office.journal.record("command line", "version.publish", f"version {version.id}", None, facts)
     except UserError as error:
         return str(error)
-    office.journal.record(
-        "command line", "version.publish", f"version {version.id}", None, {"message": version.message}
-    )
     return ""
 
 

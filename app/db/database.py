@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import local
 
 import sqlalchemy as sa
 
@@ -20,6 +21,7 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
+        self._joined = local()
 
     def close(self) -> None:
         self.engine.dispose()
@@ -33,9 +35,13 @@ class Database:
         OperatorError
             If the database can't be read.
         """
+        joined = self._open
         try:
-            with self.engine.connect() as connection:
-                yield connection
+            if joined is not None:
+                yield joined
+            else:
+                with self.engine.connect() as connection:
+                    yield connection
         except sa.exc.SQLAlchemyError as error:
             raise _operator_error("read", error) from error
         except json.JSONDecodeError as error:
@@ -52,13 +58,41 @@ class Database:
         OperatorError
             If the database can't be written.
         """
+        joined = self._open
         try:
+            if joined is not None:
+                yield joined
+                return
             with self.engine.connect() as plain:
                 connection = plain.execution_options(celosia_writes=True)
                 with connection.begin():
                     yield connection
         except sa.exc.SQLAlchemyError as error:
             raise _operator_error("write", error) from error
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """One transaction for all that this thread reads and writes within: all of it is kept, or nothing.
+
+        Raises
+        ------
+        OperatorError
+            If the database can't be written.
+        """
+        if self._open is not None:
+            yield
+            return
+        with self.writing() as connection:
+            self._joined.connection = connection
+            try:
+                yield
+            finally:
+                self._joined.connection = None
+
+    @property
+    def _open(self) -> sa.Connection | None:
+        """The transaction that this thread is within."""
+        return getattr(self._joined, "connection", None)
 
 
 def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> StorageError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -108,8 +109,12 @@ class JournalStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def together(self) -> AbstractContextManager[None]:
+        """See `Database.together`."""
+        return self._database.together()
+
     def append(self, note: Note, moment: datetime) -> JournalRow:
-        """Add a row in a transaction of its own.
+        """Add a row.
 
         Raises
         ------

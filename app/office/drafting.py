@@ -21,8 +21,11 @@ class Drafting:
 
     def begin(self, actor: Actor, origin: str = "") -> Version:
         """A draft that begins as the current version."""
-        draft = self._versions.begin(actor.name)
-        self._journal.record(actor, "draft.begin", f"draft {draft.id}", None, {"from": draft.parent}, origin)
+        with self._journal.together():
+            draft = self._versions.begin(actor.name)
+            self._journal.record(
+                actor, "draft.begin", f"draft {draft.id}", None, {"from": draft.parent}, origin
+            )
         return draft
 
     def draft(self, identity: int) -> Version:
@@ -106,28 +109,31 @@ class Drafting:
 
     def update(self, actor: Actor, draft: Version, origin: str = "") -> Version:
         """Bring a draft up to the current version."""
-        updated = self._versions.update(draft)
-        self._journal.record(
-            actor,
-            "draft.update",
-            f"draft {draft.id}",
-            {"from": draft.parent},
-            {"from": updated.parent},
-            origin,
-        )
+        with self._journal.together():
+            updated = self._versions.update(draft)
+            self._journal.record(
+                actor,
+                "draft.update",
+                f"draft {draft.id}",
+                {"from": draft.parent},
+                {"from": updated.parent},
+                origin,
+            )
         return updated
 
     def discard(self, actor: Actor, draft: Version, origin: str = "") -> None:
         """Throw a draft away."""
-        self._versions.discard(draft)
-        self._journal.record(actor, "draft.discard", f"draft {draft.id}", origin=origin)
+        with self._journal.together():
+            self._versions.discard(draft)
+            self._journal.record(actor, "draft.discard", f"draft {draft.id}", origin=origin)
         self.tidy(actor, origin)
 
     def tidy(self, actor: Actor, origin: str = "") -> None:
         """Forget facts that were uploaded a while ago and are in no version and no draft."""
-        for upload in self._versions.forget_unused():
-            facts = {"sha256": upload.digest, "bytes": upload.size}
-            self._journal.record(actor, "facts.forget", upload.name, facts, None, origin)
+        with self._journal.together():
+            for upload in self._versions.forget_unused():
+                facts = {"sha256": upload.digest, "bytes": upload.size}
+                self._journal.record(actor, "facts.forget", upload.name, facts, None, origin)
 
     def publish(self, actor: Actor, draft: Version, message: str, origin: str = "") -> Version:
         """Make a draft the current version.
@@ -146,23 +152,27 @@ class Drafting:
             raise UserError("This draft changes nothing.")
         if not message.strip():
             raise UserError("Say in a few words what this version changes.")
-        published = self._versions.publish(draft, message.strip()[:1000])
-        self._journal.record(
-            actor,
-            "version.publish",
-            f"version {published.id}",
-            {"version": draft.parent},
-            {"version": published.id, "message": published.message, "files": changed[:100]},
-            origin,
-        )
+        with self._journal.together():
+            published = self._versions.publish(draft, message.strip()[:1000])
+            self._journal.record(
+                actor,
+                "version.publish",
+                f"version {published.id}",
+                {"version": draft.parent},
+                {"version": published.id, "message": published.message, "files": changed[:100]},
+                origin,
+            )
         return published
 
     def _edit(self, actor: Actor, draft: Version, files: Files, origin: str) -> Version:
         changed = [f"{change.kind} {change.path}" for change in diff_files(self.files(draft), files)]
         if not changed:
             return draft
-        edited = self._versions.edit(draft, files)
-        self._journal.record(actor, "draft.edit", f"draft {draft.id}", None, {"files": changed[:100]}, origin)
+        with self._journal.together():
+            edited = self._versions.edit(draft, files)
+            self._journal.record(
+                actor, "draft.edit", f"draft {draft.id}", None, {"files": changed[:100]}, origin
+            )
         return edited
 
 

@@ -89,8 +89,10 @@ class Jobs:
             raise UserError(f"There is no step {', '.join(map(str, wrong))}. Use {', '.join(STEP_NAMES)}.")
         name = actor if isinstance(actor, str) else actor.name
         about = {"version": version, **chosen}
-        self._journal.record(actor, "job.submit", scope_of(version), after=about, origin=origin)
-        return self._table.submit(version, scope_of(version), chosen, name)
+        with self._journal.together():
+            number = self._table.submit(version, scope_of(version), chosen, name)
+            self._journal.record(actor, "job.submit", scope_of(version), after=about, origin=origin)
+        return number
 
     def cancel(self, job_id: int, actor: Actor | str = "", origin: str = "") -> None:
         """Stop a job: at once while it waits, at the next chance while it runs.
@@ -102,9 +104,10 @@ class Jobs:
         """
         if self._known(job_id).state.is_over:
             raise UserError(f"Job {job_id} is over: there is nothing to cancel.")
-        self._journal.record(actor, "job.cancel", str(job_id), origin=origin)
-        if not self._table.cancel(job_id):
-            raise UserError(f"Job {job_id} is over: there is nothing to cancel.")
+        with self._journal.together():
+            if not self._table.cancel(job_id):
+                raise UserError(f"Job {job_id} is over: there is nothing to cancel.")
+            self._journal.record(actor, "job.cancel", str(job_id), origin=origin)
 
     def retry(self, job_id: int, actor: Actor | str = "", origin: str = "") -> None:
         """Queue a job again that failed or was cancelled; it goes on at the step it had reached.
@@ -117,9 +120,10 @@ class Jobs:
         nothing = f"Job {job_id} neither failed nor was cancelled: there is nothing to try again."
         if not self._known(job_id).can_be_retried:
             raise UserError(nothing)
-        self._journal.record(actor, "job.retry", str(job_id), origin=origin)
-        if not self._table.retry(job_id):
-            raise UserError(nothing)
+        with self._journal.together():
+            if not self._table.retry(job_id):
+                raise UserError(nothing)
+            self._journal.record(actor, "job.retry", str(job_id), origin=origin)
 
     def view(self, job_id: int) -> JobView:
         """A job as it stands.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -72,6 +73,13 @@ class Journal:
         name = actor if isinstance(actor, str) else known_as(actor)
         note = Note(name, action, subject, before or {}, after or {}, origin)
         return _entry(self._store.append(note, self._now()))
+
+    def together(self) -> AbstractContextManager[None]:
+        """A change and its entry as one transaction: both stand, or neither.
+
+        The entry comes last: who writes it waits for other writers, and must hold them up for no longer.
+        """
+        return self._store.together()
 
     def latest(
         self, limit: int = 50, before: int | None = None, actor: str = "", action: str = ""

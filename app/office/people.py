@@ -105,8 +105,9 @@ class People:
         if role is Role.CITIZEN:
             raise UserError("Citizens need no account.")
         hashed = None if password is None else self._hash(name, password)
-        made = self._store.add_account(name, role, hashed, self._now())
-        self._journal.record(actor, "account.add", name, None, {"role": str(role)}, origin)
+        with self._journal.together():
+            made = self._store.add_account(name, role, hashed, self._now())
+            self._journal.record(actor, "account.add", name, None, {"role": str(role)}, origin)
         return made
 
     def set_role(self, actor: Actor, identity: int, role: Role, origin: str = "") -> Account:
@@ -120,28 +121,31 @@ class People:
         before = self.account(identity)
         if role is Role.CITIZEN:
             raise UserError("Citizens need no account.")
-        changed = self._store.change_account(identity, _keep_an_admin(role is Role.ADMIN), role=str(role))
-        self._journal.record(
-            actor, "account.role", changed.name, {"role": str(before.role)}, {"role": str(role)}, origin
-        )
+        with self._journal.together():
+            changed = self._store.change_account(identity, _keep_an_admin(role is Role.ADMIN), role=str(role))
+            self._journal.record(
+                actor, "account.role", changed.name, {"role": str(before.role)}, {"role": str(role)}, origin
+            )
         return changed
 
     def set_active(self, actor: Actor, identity: int, active: bool, origin: str = "") -> Account:
         """Close an account or open it again; its sessions and tokens stop working while it is closed."""
         before = self.account(identity)
-        changed = self._store.change_account(identity, _keep_an_admin(active), active=active)
-        self._journal.record(
-            actor, "account.active", changed.name, {"active": before.active}, {"active": active}, origin
-        )
+        with self._journal.together():
+            changed = self._store.change_account(identity, _keep_an_admin(active), active=active)
+            self._journal.record(
+                actor, "account.active", changed.name, {"active": before.active}, {"active": active}, origin
+            )
         return changed
 
     def set_password(self, actor: Actor, identity: int, password: str, origin: str = "") -> Account:
         """Give an account another password; its sessions end, and it is unlocked."""
         account = self.account(identity)
         hashed = self._hash(account.name, password)
-        changed = self._store.change_account(identity, lambda *_: None, password=hashed)
-        self._store.forget_attempts(_attempt_digest(account.name))
-        self._journal.record(actor, "account.password", account.name, origin=origin)
+        with self._journal.together():
+            changed = self._store.change_account(identity, lambda *_: None, password=hashed)
+            self._store.forget_attempts(_attempt_digest(account.name))
+            self._journal.record(actor, "account.password", account.name, origin=origin)
         return changed
 
     def change_own_password(self, actor: Actor, old: str, new: str, origin: str = "") -> Account:
@@ -154,8 +158,9 @@ class People:
     def unlock(self, actor: Actor, identity: int, origin: str = "") -> None:
         """Forget the refused sign-ins of an account."""
         account = self.account(identity)
-        self._store.forget_attempts(_attempt_digest(account.name))
-        self._journal.record(actor, "account.unlock", account.name, origin=origin)
+        with self._journal.together():
+            self._store.forget_attempts(_attempt_digest(account.name))
+            self._journal.record(actor, "account.unlock", account.name, origin=origin)
 
     def locked_until(self, account: Account) -> datetime | None:
         """Until when nobody can sign in under an account's name; None when it isn't locked."""
@@ -191,11 +196,12 @@ class People:
 
     def let_in(self, account: Account, origin: str = "") -> SignIn:
         """A new session for an account that proved itself; its cookie is new, whatever was there before."""
-        self._store.forget_attempts(_attempt_digest(account.name))
         text = secrets.token_urlsafe(32)
         now = self._now()
-        self._store.add_session(Session(_digest(text), account.id, now, now, now + LASTS))
-        self._journal.record(account.name, "session.begin", account.name, origin=origin)
+        with self._journal.together():
+            self._store.forget_attempts(_attempt_digest(account.name))
+            self._store.add_session(Session(_digest(text), account.id, now, now, now + LASTS))
+            self._journal.record(account.name, "session.begin", account.name, origin=origin)
         return SignIn(Actor(account.name, account.role, account.id), self.signed(text), now + LASTS)
 
     def let_in_subject(self, issuer: str, subject: str, name: str, origin: str = "") -> SignIn | None:
@@ -211,10 +217,11 @@ class People:
             if account is not None and account.subject is not None:
                 account = None
             if account is not None and account.active:
-                self._store.change_account(account.id, lambda *_: None, subject=whole)
-                self._journal.record(
-                    account.name, "account.bound", account.name, None, {"by": issuer}, origin
-                )
+                with self._journal.together():
+                    self._store.change_account(account.id, lambda *_: None, subject=whole)
+                    self._journal.record(
+                        account.name, "account.bound", account.name, None, {"by": issuer}, origin
+                    )
         if account is None or not account.active:
             self._journal.record("nobody", "session.refused", "single sign-on", origin=origin)
             return None
@@ -236,8 +243,9 @@ class People:
         """End the session of a cookie."""
         text = self.unsigned(cookie)
         if text is not None:
-            self._store.drop_session(_digest(text))
-            self._journal.record(actor, "session.end", actor.name, origin=origin)
+            with self._journal.together():
+                self._store.drop_session(_digest(text))
+                self._journal.record(actor, "session.end", actor.name, origin=origin)
 
     # ------------------------------------------------------------------ tokens
 
@@ -265,14 +273,16 @@ class People:
         text = TOKEN_PREFIX + secrets.token_urlsafe(32)
         now = self._now()
         expires = None if days is None else now + timedelta(days=days)
-        token = self._store.add_token(actor.account_id, name, _digest(text), scopes, now, expires)
-        self._journal.record(actor, "token.add", name, None, {"scopes": sorted(map(str, scopes))}, origin)
+        with self._journal.together():
+            token = self._store.add_token(actor.account_id, name, _digest(text), scopes, now, expires)
+            self._journal.record(actor, "token.add", name, None, {"scopes": sorted(map(str, scopes))}, origin)
         return token, text
 
     def drop_token(self, actor: Actor, identity: int, origin: str = "") -> None:
         """Revoke a token of one's own."""
-        token = self._store.drop_token(actor.account_id, identity)
-        self._journal.record(actor, "token.revoke", token.name, origin=origin)
+        with self._journal.together():
+            token = self._store.drop_token(actor.account_id, identity)
+            self._journal.record(actor, "token.revoke", token.name, origin=origin)
 
     def actor_of_token(self, text: str) -> Actor | None:
         """Whom a token stands for; None when it is unknown, over, or its account is closed."""

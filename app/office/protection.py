@@ -327,9 +327,11 @@ class Protection:
             "publication.toml": files.texts["publication.toml"].rstrip("\n") + "\n" + block,
         }
         after = {"decision": decision, "reason": reason.strip()}
-        self._journal.record(actor, "cell.decide", cell, {}, after, origin)
         message = f"Decision: {decision} {cell}"
-        return self._versions.save(texts, current, actor.name, message)
+        with self._journal.together():
+            saved = self._versions.save(texts, current, actor.name, message)
+            self._journal.record(actor, "cell.decide", cell, {}, after, origin)
+        return saved
 
     def _publication(self, scratch: Path) -> Publication:
         current = self._versions.current()

@@ -29,10 +29,11 @@ class Settings:
         """Turn the option on or off."""
         before = self.four_eyes()
         if before != wanted:
-            self._journal.record(
-                actor, "settings.four-eyes", "approval", {"on": before}, {"on": wanted}, origin
-            )
-            self._store.set_setting(FOUR_EYES, "yes" if wanted else "no")
+            with self._journal.together():
+                self._store.set_setting(FOUR_EYES, "yes" if wanted else "no")
+                self._journal.record(
+                    actor, "settings.four-eyes", "approval", {"on": before}, {"on": wanted}, origin
+                )
 
     def sources(self) -> tuple[str, ...]:
         """Databases, as SQLAlchemy URLs, that cubes may read their facts from."""
@@ -50,7 +51,8 @@ class Settings:
             remedy = "Keep it in the server's .pgpass or service file."
             raise UserError(f"Leave the password out of the URL. {remedy}")
         before = self.sources()
-        self._journal.record(
-            actor, "settings.sources", "sources", {"urls": list(before)}, {"urls": list(urls)}, origin
-        )
-        self._store.set_setting(_SOURCES, json.dumps(list(urls)))
+        with self._journal.together():
+            self._store.set_setting(_SOURCES, json.dumps(list(urls)))
+            self._journal.record(
+                actor, "settings.sources", "sources", {"urls": list(before)}, {"urls": list(urls)}, origin
+            )

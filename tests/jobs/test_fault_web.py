@@ -126,9 +126,10 @@ CHANGES: dict[str, tuple[Callable[[Web], object], str]] = {
 }
 
 
+@pytest.mark.parametrize("where", ["its own", "INSERT INTO journal"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_web_process_killed_within_a_change_has_not_made_it_and_another_can(
-    url: str, office: Path, staff: Office, change: str
+    url: str, office: Path, staff: Office, change: str, where: str
 ) -> None:
     staff.versions.import_folder(office, "ana")
     make(staff.store, "r1", live=True)
@@ -144,22 +145,24 @@ def test_a_web_process_killed_within_a_change_has_not_made_it_and_another_can(
             accounts,
         )
 
-    ask, where = CHANGES[change]
+    ask, own = CHANGES[change]
     with web(url, office) as at:
         at.sign_in(Role.ADMIN)
         cookies = at.kill()
-    before = state()
-    with web(url, office, where, cookies) as at:
+    before, entries = state(), staff.journal.verify().entries
+    with web(url, office, own if where == "its own" else where, cookies) as at:
         with pytest.raises(httpx.TransportError):
             ask(at)
         at.join()
     assert state() == before
+    assert staff.journal.verify().entries == entries
     assert staff.journal.verify().ok
     with web(url, office, "", cookies) as at:
         answer = ask(at)
         assert isinstance(answer, httpx.Response)
         assert answer.status_code == 303, answer.text
     assert state() != before
+    assert staff.journal.verify().entries > entries
     assert staff.journal.verify().ok
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from app.bootstrap import publication_store
 from app.bootstrap.office import open_office
 from app.cli.main import app
 from app.db import open_store
+from app.db import tables as t
 from app.db.journal import JournalStore
 from app.domain.errors import OperatorError
 from app.domain.people import Actor, Permission, Role, command_line
@@ -153,6 +155,54 @@ def test_a_move_that_can_not_be_recorded_is_not_made(office: Office) -> None:
     with pytest.raises(OperatorError):
         move(office.store, "r1", "approve")
     assert office.store.book.get("r1").state == "audited"
+
+
+def test_no_change_of_the_office_is_made_that_can_not_be_recorded(office: Office, tmp_path: Path) -> None:
+    boss = office.people.add(command_line("test"), "ada", Role.ADMIN, "a lattice of olive wood")
+    other = office.people.add(command_line("test"), "ben", Role.ANALYST, "a lattice of olive wood")
+    version = office.versions.import_folder(write_office(tmp_path / "source"), "ana")
+    draft = office.drafting.begin(ANA)
+    job = office.jobs.submit(ANA, version.id)
+    actor = Actor("ada", Role.ADMIN, boss.id)
+    changes: list[Callable[[], object]] = [
+        lambda: office.people.add(actor, "eve", Role.ADMIN, None),
+        lambda: office.people.set_role(actor, other.id, Role.ADMIN),
+        lambda: office.people.set_active(actor, other.id, False),
+        lambda: office.people.set_password(actor, other.id, "another lattice of wood"),
+        lambda: office.people.add_token(actor, "t", frozenset({Permission.RUN_JOBS}), 1),
+        lambda: office.people.let_in(boss),
+        lambda: office.settings.set_four_eyes(actor, True),
+        lambda: office.settings.set_sources(actor, ("sqlite:///x.db",)),
+        lambda: office.jobs.submit(actor, version.id),
+        lambda: office.jobs.cancel(job, actor),
+        lambda: office.drafting.begin(actor),
+        lambda: office.drafting.put_texts(
+            actor, office.drafting.draft(draft.id), {"sheets/new.toml": "title.en = 'New'"}
+        ),
+        lambda: office.drafting.delete(actor, office.drafting.draft(draft.id), "sheets/coast.toml"),
+        lambda: office.drafting.discard(actor, office.drafting.draft(draft.id)),
+    ]
+
+    def rows() -> list[list[tuple[object, ...]]]:
+        with office.store.database.reading() as connection:
+            return [
+                [tuple(row) for row in connection.execute(sa.select(table).order_by(*table.primary_key))]
+                for table in t.metadata.sorted_tables
+                if table.name != "journal"
+            ]
+
+    with office.store.database.engine.begin() as connection:
+        connection.execute(sa.text("alter table journal rename to elsewhere"))
+    before = rows()
+    for change in changes:
+        with pytest.raises(OperatorError):
+            change()
+        assert rows() == before
+    with office.store.database.engine.begin() as connection:
+        connection.execute(sa.text("alter table elsewhere rename to journal"))
+    for change in changes:
+        change()
+    assert office.journal.verify().ok
 
 
 def test_what_the_command_line_does_to_releases_stands_in_the_journal(tmp_path: Path) -> None:

@@ -131,12 +131,12 @@ def upload(visit: Visit) -> Response:
         name = _safe_name(file.filename or "")
         with _spooled(file.file) as place:
             detect(place, name)
-            kept = visit.office.versions.put_upload(place, name, visit.actor.name)
+            with visit.office.journal.together():
+                kept = visit.office.versions.put_upload(place, name, visit.actor.name)
+                facts = {"sha256": kept.digest, "bytes": kept.size}
+                visit.office.journal.record(visit.actor, "facts.upload", name, None, facts, visit.origin)
     except UserError as error:
         return visit.page(_data(visit, draft, visit.told(error.mistakes[0].cause)), 422)
-    visit.office.journal.record(
-        visit.actor, "facts.upload", name, None, {"sha256": kept.digest, "bytes": kept.size}, visit.origin
-    )
     visit.office.drafting.tidy(visit.actor, visit.origin)
     return visit.redirect(f"/studio/drafts/{draft.id}/data/{kept.digest}", "uploaded")
 

@@ -195,13 +195,14 @@ def save_document(visit: Visit) -> Response:
     base = None if parent is None else versions.version(parent)
     kept = Files({}) if base is None else versions.files(base)
     require_rules_permission(visit.actor, kept, Files(texts, kept.uploads))
-    saved = versions.save(texts, base, visit.actor.name, message[:1000])
-    visit.office.journal.record(
-        visit.actor,
-        "version.publish",
-        f"version {saved.id}",
-        {"version": parent},
-        {"version": saved.id, "message": saved.message},
-        visit.origin,
-    )
+    with visit.office.journal.together():
+        saved = versions.save(texts, base, visit.actor.name, message[:1000])
+        visit.office.journal.record(
+            visit.actor,
+            "version.publish",
+            f"version {saved.id}",
+            {"version": parent},
+            {"version": saved.id, "message": saved.message},
+            visit.origin,
+        )
     return visit.json({"version": saved.id}, 201)
