@@ -325,7 +325,7 @@ class Answerer:
             if value.is_nothing:
                 raise ev.error(base, query.slicer.at, "The slicer names a member that isn't there.")
             return value
-        members = ev.to_set(query.slicer, base)
+        members = ev.decided(ev.as_set(value, query.slicer, base), query.slicer, base)
         if not len(members):
             raise ev.error(base, query.slicer.at, "The slicer is an empty set.")
         parts = [np.unique(members.rows[:, place]) for place in range(len(members.columns))]

@@ -120,17 +120,12 @@ class _Solver:
         coords = requested[first]
         frontier = self._unheld(coords, 0) if self.ev.definitions else np.zeros(0, dtype=np.int64)
         while len(frontier):
-            plans = list(self._plan(coords, frontier))
+            plans = self._plans(coords, frontier)
             blocks = [block for plan in plans for block in self._operands(plan, coords)]
             self.plans.extend(plans)
             known = len(coords)
             if blocks:
                 everything = np.concatenate([coords, *blocks])
-                most = self.ev.limits.operands
-                if len(everything) > most:
-                    cause = f"The formula takes in more than {most:,} cells."
-                    definition = plans[-1].definition
-                    raise UserError(definition.source.mistake(definition.at, cause, "Split the query."))
                 first, place = unique_rows(everything, self.sizes)
                 coords = everything[first]
                 self._hand_out(plans, place[known:])
@@ -182,6 +177,19 @@ class _Solver:
         rows = np.arange(start, len(coords), dtype=np.int64)
         return rows[~self.source.holds(coords[start:], self.ev)] if self.source.knows_formulas else rows
 
+    def _plans(self, coords: IntArray, rows: Ints) -> list[Plan]:
+        """Plans of calculated rows; those of too many operands are refused before all are made."""
+        plans: list[Plan] = []
+        most, total = self.ev.limits.operands, len(coords)
+        for plan in self._plan(coords, rows):
+            plans.append(plan)
+            total += len(plan.rows) * sum(map(_width, plan.leaves))
+            if total > most:
+                cause = f"The formula takes in more than {most:,} cells."
+                definition = plan.definition
+                raise UserError(definition.source.mistake(definition.at, cause, "Split the query."))
+        return plans
+
     def _plan(self, coords: IntArray, rows: Ints) -> Iterator[Plan]:
         """The formula that comes first at each calculated row, evaluated for all rows alike."""
         rank = np.full((len(rows), len(self.own)), -1, dtype=np.int64)
@@ -232,7 +240,7 @@ class _Solver:
         start = 0
         for plan in plans:
             for leaf in plan.leaves:
-                width = len(leaf.terms) if isinstance(leaf, Linear) else len(leaf.members)
+                width = _width(leaf)
                 n = len(plan.rows) * width
                 plan.operands.append(place[start : start + n].reshape(len(plan.rows), width))
                 start += n
@@ -462,6 +470,11 @@ def look(asked: Asked, columns: int, placed: Placed, ev: Evaluator, source: Cell
     found = worked_out(asked, values, columns, lambda leaf, here: solver.recomputed(leaf, here).values)
     covered = covered_by(asked, hidden, recomputing=source.hides)
     return Looked(np.where(covered, np.nan, found), covered)
+
+
+def _width(leaf: Leaf) -> int:
+    """Cells that a leaf refers to."""
+    return len(leaf.terms) if isinstance(leaf, Linear) else len(leaf.members)
 
 
 def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_array:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.context import Context, Definition, Limits
+from app.cube.context import Context, Definition, Limits, NeedColumnError
 from app.cube.looking import Asked, Look, Looked, RecomputedError
 from app.cube.names import Column, Names
 from app.cube.values import (
@@ -113,7 +113,12 @@ class Evaluator:
         #: Makes a visual total: of a column, a member, the members that count, and a caption.
         self.make_total: MakeTotal | None = None
         self._looking = 0
+        self._spent = 0
         self._made: dict[str, SetValue] = {}
+        #: What functions keep for the other cells that they are evaluated for.
+        self.kept: dict[object, Any] = {}
+        #: By node: sets that hang on no current member, and nodes whose sets do.
+        self._fixed: dict[int, tuple[Expression, SetValue | None]] = {}
         self._making: list[str] = []
 
     def fork(self) -> Evaluator:
@@ -155,6 +160,8 @@ class Evaluator:
     def forget_sets(self) -> None:
         """Work named sets out again: what they are taken over has changed."""
         self._made.clear()
+        self._fixed.clear()
+        self.kept.clear()
 
     # Errors and conversions
 
@@ -180,7 +187,24 @@ class Evaluator:
 
     def to_set(self, node: Expression | None, ctx: Context) -> SetValue:
         """A set of which it is known what is in it."""
-        found = self.to_any_set(node, ctx)
+        return self.decided(self.to_any_set(node, ctx), node, ctx)
+
+    def same_set(self, node: Expression | None, ctx: Context) -> SetValue:
+        """A set in a formula, which may be evaluated for many cells: made once if it is the same for all."""
+        node = self.given(node, ctx)
+        known = self._fixed.get(id(node))
+        if known is None:
+            try:
+                found = self.to_any_set(node, Context(ctx.source, {}))
+            except NeedColumnError:
+                known = node, None
+            else:
+                known = node, found
+            self._fixed[id(node)] = known
+        return self.to_any_set(node, ctx) if known[1] is None else known[1]
+
+    def decided(self, found: SetValue, node: Expression | None, ctx: Context) -> SetValue:
+        """The set, unless it is open what is in it."""
         if found.pending:
             cause = "This set is chosen or ordered by values of cells, which may be confidential."
             remedy = "It can stand on an axis, where it is made of the values that are shown; not here."
@@ -424,15 +448,52 @@ class Evaluator:
             When it hangs on the values of cells and no look may be taken at them.
         """
         places = [ctx.at(position) for position in members.tuples()]
-        if expression is None:
-            found: list[Value] = [Linear(None, {place.reference(): Fraction(1)}) for place in places]
-        else:
-            found = [self.evaluate(expression, place) for place in places]
-        if all(_is_constant(value) for value in found):
-            return found
         node = self.given(expression, ctx) if expression is not None else call
-        formulas = [self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)]
+        alike = self.value_anywhere(expression, members, ctx)
+        if alike is not None and _is_constant(alike):
+            return [alike] * len(members)
+        if alike is not None:
+            formulas = [self.as_formula(alike, node, ctx)] * len(members)
+        else:
+            found = [self.evaluate(node, place) for place in places]
+            if all(_is_constant(value) for value in found):
+                return found
+            formulas = [
+                self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)
+            ]
         return self.looked(list(zip(formulas, places, strict=True)), ctx, call)
+
+    def spend(self, parts: int, node: Expression | None, ctx: Context) -> None:
+        """Count what formulas over sets are made of, which takes longer than working them out.
+
+        Raises
+        ------
+        UserError
+            When it is too much for one query.
+        """
+        self._spent += parts
+        most = self.limits.operands // 4
+        if self._spent > most:
+            cause = f"Formulas over sets take in more than {most:,} cells, each cell with a set of its own."
+            raise self.error(ctx, 0 if node is None else node.at, cause, "Split the query.")
+
+    def value_anywhere(self, expression: Expression | None, members: SetValue, ctx: Context) -> Value | None:
+        """An expression as it is at every position of a set: a constant or a formula of the cells there.
+
+        None where its shape hangs on the position.
+        """
+        known, overrides = (
+            {column: number for column, number in given.items() if column not in members.columns}
+            for given in (ctx.known, ctx.overrides)
+        )
+        anywhere = Context(ctx.source, known, overrides)
+        if expression is None:
+            return Linear(None, {anywhere.reference(): Fraction(1)})
+        try:
+            value = self.evaluate(expression, anywhere)
+        except NeedColumnError:
+            return None
+        return value if _is_constant(value) else self.as_formula(value, expression, anywhere)
 
     def looked(self, asked: Asked, ctx: Context, call: Call) -> Looked | None:
         """Values of formulas that hang on cells, as far as they may be seen.

@@ -9,9 +9,9 @@ and leaves every position in; they are published with it. Once it is known which
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -47,36 +47,63 @@ class Look(Protocol):
         """Their values, None while it isn't known which may be seen."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Contexts one after another that ask for one formula; ``widths`` are the cells of each linear leaf."""
+
+    formula: Formula
+    contexts: list[Context]
+    leaves: list[Leaf]
+
+    @property
+    def widths(self) -> list[int]:
+        return [len(leaf.terms) for leaf in self.leaves if isinstance(leaf, Linear)]
+
+    def places(self, columns: int) -> IntArray:
+        """int32[n, columns]: the members of each context."""
+        here = [[ctx.current(column) for column in range(columns)] for ctx in self.contexts]
+        return np.array(here, dtype=np.int32).reshape(len(here), columns)
+
+
+def _runs(asked: Asked) -> Iterator[_Run]:
+    for _, run in groupby(asked, key=lambda pair: id(pair[0])):
+        pairs = list(run)
+        formula = pairs[0][0]
+        yield _Run(formula, [ctx for _, ctx in pairs], list(leaves_of(formula)))
+
+
 def references(asked: Asked, columns: int, placed: Placed) -> IntArray:
     """Cells that formulas refer to, in the order of their leaves: int32[n, columns]."""
-    wanted: list[IntArray] = []
-    for formula, ctx in asked:
-        here = np.array([ctx.current(column) for column in range(columns)], dtype=np.int32)
-        for leaf in leaves_of(formula):
-            for reference in leaf.terms if isinstance(leaf, Linear) else ():
-                cell = here.copy()
-                for column, member in reference:
-                    cell[column] = member
-                wanted.append(cell)
-    return placed(np.array(wanted, dtype=np.int32).reshape(len(wanted), columns))
+    wanted: list[IntArray] = [np.zeros((0, columns), dtype=np.int32)]
+    for run in _runs(asked):
+        terms = [term for leaf in run.leaves if isinstance(leaf, Linear) for term in leaf.terms]
+        block = np.repeat(run.places(columns)[:, None, :], len(terms), axis=1)
+        for place, reference in enumerate(terms):
+            for column, member in reference:
+                block[:, place, column] = member
+        wanted.append(block.reshape(-1, columns))
+    return placed(np.concatenate(wanted))
 
 
 def worked_out(
     asked: Asked, values: FloatArray, columns: int, recomputed: Callable[[Recompute, IntArray], FloatArray]
 ) -> FloatArray:
     """Values of formulas from those of the cells that they refer to, in the order of `references`."""
-    left = iter(values.tolist())
-    result = np.empty(len(asked))
-    for place, (formula, ctx) in enumerate(asked):
+    start = 0
+    results: list[FloatArray] = [np.zeros(0)]
+    for run in _runs(asked):
+        n, width = len(run.contexts), sum(run.widths)
+        table = values[start : start + n * width].reshape(n, width)
+        start += n * width
+        parts = iter(np.split(table, np.cumsum(run.widths)[:-1], axis=1))
 
-        def of_leaf(leaf: Leaf, ctx: Context = ctx) -> FloatArray:
+        def of_leaf(leaf: Leaf, run: _Run = run, parts: Iterator[FloatArray] = parts) -> FloatArray:
             if isinstance(leaf, Recompute):
-                here = np.array([[ctx.current(column) for column in range(columns)]], dtype=np.int32)
-                return recomputed(leaf, here)
-            return combine(leaf, np.array([[next(left) for _ in leaf.terms]]))
+                return recomputed(leaf, run.places(columns))
+            return combine(leaf, next(parts))
 
-        result[place] = work_out(formula, 1, of_leaf)[0]
-    return result
+        results.append(work_out(run.formula, n, of_leaf))
+    return np.concatenate(results)
 
 
 def covered_by(asked: Asked, hidden: NDArray[np.bool_], recomputing: bool = False) -> NDArray[np.bool_]:
@@ -84,19 +111,20 @@ def covered_by(asked: Asked, hidden: NDArray[np.bool_], recomputing: bool = Fals
 
     ``recomputing``: one that takes a measure over several members again is hidden too.
     """
-    masks = iter(hidden.tolist())
-    covered = np.zeros(len(asked), dtype=np.bool_)
-    for place, (formula, _) in enumerate(asked):
-        leaves = list(leaves_of(formula))
-        widths = [len(leaf.terms) for leaf in leaves if isinstance(leaf, Linear)]
-        covered[place] = any(list(islice(masks, sum(widths)))) or is_withheld(formula)
-        covered[place] |= recomputing and len(widths) < len(leaves)
-    return covered
+    start = 0
+    results: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
+    for run in _runs(asked):
+        n, width = len(run.contexts), sum(run.widths)
+        covered = hidden[start : start + n * width].reshape(n, width).any(axis=1)
+        start += n * width
+        always = is_withheld(run.formula) or (recomputing and len(run.widths) < len(run.leaves))
+        results.append(np.logical_or(covered, always))
+    return np.concatenate(results)
 
 
 def _plain(asked: Asked) -> None:
-    for formula, _ in asked:
-        if any(isinstance(leaf, Recompute) for leaf in leaves_of(formula)):
+    for run in _runs(asked):
+        if len(run.widths) < len(run.leaves):
             raise RecomputedError
 
 
@@ -108,7 +136,7 @@ class Candidates:
 
     def __call__(self, asked: Asked, columns: int, placed: Placed) -> None:
         _plain(asked)
-        for cell in references(asked, columns, placed):
+        for cell in np.ascontiguousarray(references(asked, columns, placed)):
             self._read.setdefault(cell.tobytes(), cell)
 
     def cells(self, columns: int) -> IntArray:

@@ -12,28 +12,76 @@ from app.cube.context import Context
 from app.cube.evaluate import Evaluator, distinct, function
 from app.cube.operators import to_truth
 from app.cube.values import SetValue, Value
-from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, Withheld, add, constant
+from app.domain.cellset import FloatArray
+from app.domain.formula import (
+    EMPTY,
+    Apply,
+    Formula,
+    Linear,
+    Overrides,
+    Recompute,
+    Withheld,
+    add,
+    constant,
+)
 from app.mdx.tree import Call, Expression
+
+
+def _set_of(ev: Evaluator, node: Expression | None, ctx: Context) -> SetValue:
+    return ev.decided(ev.same_set(node, ctx), node, ctx)
 
 
 def _over(ev: Evaluator, members: SetValue, expression: Expression | None, ctx: Context) -> list[Formula]:
     """The expression (or the cell itself) at each position of a set."""
-    if expression is None:
-        return [Linear(None, {ctx.reference(position): Fraction(1)}) for position in members.tuples()]
+    ev.spend(len(members), expression, ctx)
+    alike = ev.value_anywhere(expression, members, ctx)
+    if isinstance(alike, Linear):
+        moved = [(_moves(reference, members.columns), value) for reference, value in alike.terms.items()]
+        return [
+            Linear(
+                alike.constant,
+                {
+                    tuple((c, number if place < 0 else row[place]) for c, place, number in moves): value
+                    for moves, value in moved
+                },
+            )
+            for row in members.rows.tolist()
+        ]
     return [ev.to_formula(expression, ctx.at(position)) for position in members.tuples()]
+
+
+def _moves(reference: Overrides, columns: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """A reference as it is at a position of a set: columns, in order, with the place in the tuple (-1: none)
+    or the number that the reference has itself.
+    """
+    own = dict(reference)
+    return [
+        (column, -1, own[column]) if column in own else (column, columns.index(column), -1)
+        for column in sorted({*own, *columns})
+    ]
 
 
 @function("SUM")
 def _sum(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, expression = ev.arguments(call, 1, 2, ctx)
-    return add(_over(ev, ev.to_set(target, ctx), expression, ctx))
+    members = _set_of(ev, target, ctx)
+    alike = ev.value_anywhere(expression, members, ctx)
+    known = ev.kept.get((id(call), id(members.rows)))
+    if known is not None and alike is not None and known[0] == alike:
+        total: Formula = known[1]
+        return total
+    total = add(_over(ev, members, expression, ctx))
+    if alike is not None:
+        # With the call and the rows, so that their numbers stay theirs.
+        ev.kept[id(call), id(members.rows)] = alike, total, call, members.rows
+    return total
 
 
 @function("AGGREGATE")
 def _aggregate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """The measure over all positions together, by its own aggregator."""
     target, expression = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
+    members = _set_of(ev, target, ctx)
     if not len(members):
         return EMPTY
     formulas = _over(ev, members, expression, ctx)
@@ -91,7 +139,7 @@ def _measure_of(formula: Formula, ctx: Context) -> int:
 @function("AVG", "MIN", "MAX", "MEDIAN", "STDEV", "STDDEV", "STDEVP", "STDDEVP", "VAR", "VARIANCE", "VARP")
 def _statistic(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, expression = ev.arguments(call, 1, 2, ctx)
-    formulas = _over(ev, ev.to_set(target, ctx), expression, ctx)
+    formulas = _over(ev, _set_of(ev, target, ctx), expression, ctx)
     names = {"AVG": "average", "STDDEV": "stdev", "STDDEVP": "stdevp", "VARIANCE": "var"}
     name = call.function.upper()
     return Apply(names.get(name, name.lower()), tuple(formulas)) if formulas else EMPTY
@@ -100,7 +148,7 @@ def _statistic(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("COUNT")
 def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, word = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
+    members = _set_of(ev, target, ctx)
     flag = ev.flag(word, ("EXCLUDEEMPTY", "INCLUDEEMPTY"), ctx)
     if flag != "EXCLUDEEMPTY":
         return constant(len(members))
@@ -110,7 +158,7 @@ def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("DISTINCTCOUNT")
 def _distinct_count(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """Different positions whose cell isn't empty."""
-    members = distinct(ev.to_set(ev.arguments(call, 1, 1, ctx)[0], ctx))
+    members = distinct(_set_of(ev, ev.arguments(call, 1, 1, ctx)[0], ctx))
     return Apply("nonempty-count", tuple(_over(ev, members, None, ctx))) if len(members) else constant(0)
 
 
@@ -171,24 +219,45 @@ def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
     Published, it is taken among the values that are shown.
     """
     target, where, value = ev.arguments(call, 2, 3, ctx)
-    position, members = ev.to_tuple(target, ctx), ev.to_any_set(where, ctx)
+    position, members = ev.to_tuple(target, ctx), ev.same_set(where, ctx)
     if position.is_nothing:
         return EMPTY
     if value is None:
         if members.pending or position.numbers in members.unseen:
             return Withheld("rank")
-        rows = list(map(tuple, members.rows.tolist()))
-        return constant(rows.index(position.numbers) + 1 if position.numbers in rows else 0)
+        if position.columns != members.columns:
+            return constant(0)
+        met = np.flatnonzero((members.rows == np.array(position.numbers)).all(axis=1))
+        return constant(int(met[0]) + 1 if len(met) else 0)
     own = ev.to_formula(value, ctx.at(position))
-    others = _over(ev, members, value, ctx)
     if ev.sees_values or ev.look is None:
-        return Apply("rank", (own, *others))
-    places = [ctx.at(position), *map(ctx.at, members.tuples())]
-    looked = ev.looked(list(zip([own, *others], places, strict=True)), ctx, call)
-    if looked is None or members.pending or looked.hidden[0]:
+        return Apply("rank", (own, *_over(ev, members, value, ctx)))
+    mine = ev.looked([(own, ctx.at(position))], ctx, call)
+    if mine is None or members.pending or mine.hidden[0]:
         return Withheld("rank")
-    table = looked.values[:, None]
-    return constant(int(compute("rank", [table[0], *table[1:][~looked.hidden[1:]]])[0]))
+    shown = _shown_values(ev, members, value, ctx, call)
+    return Withheld("rank") if shown is None else constant(_place(float(mine.values[0]), shown))
+
+
+def _shown_values(
+    ev: Evaluator, members: SetValue, value: Expression, ctx: Context, call: Call
+) -> FloatArray | None:
+    """What is shown of an expression over a set, ascending; kept for the other cells with the same one."""
+    here = sorted(item for item in {**ctx.known, **ctx.overrides}.items() if item[0] not in members.columns)
+    key = id(call), id(members.rows), tuple(here)
+    if key not in ev.kept:
+        formulas = _over(ev, members, value, ctx)
+        looked = ev.looked(list(zip(formulas, map(ctx.at, members.tuples()), strict=True)), ctx, call)
+        values = None if looked is None else looked.values[~looked.hidden]
+        ordered = None if values is None else np.sort(values[~np.isnan(values)])
+        ev.kept[key] = ordered, call, members.rows
+    found: FloatArray | None = ev.kept[key][0]
+    return found
+
+
+def _place(own: float, shown: FloatArray) -> int:
+    """One more than how many values, ascending, are larger; an empty one is less than any."""
+    return 1 + len(shown) - int(np.searchsorted(shown, -math.inf if math.isnan(own) else own, side="right"))
 
 
 @function("VALUE")

@@ -137,7 +137,9 @@ def add(formulas: Sequence[Formula], signs: Sequence[int] | None = None) -> Form
         if formula.constant is not None:
             total = _bounded((total or Fraction(0)) + sign * formula.constant)
         for reference, coefficient in formula.terms.items():
-            terms[reference] = _bounded(terms.get(reference, Fraction(0)) + sign * coefficient)
+            known = terms.get(reference)
+            signed_one = coefficient if sign == 1 else -coefficient
+            terms[reference] = signed_one if known is None else _bounded(known + signed_one)
     linear = Linear(total, terms)
     if not rest:
         return linear
