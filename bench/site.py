@@ -31,6 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, run_publication
+from app.cli.serving import reserve
 from app.cube.duckdb import open_cube
 from app.db.store import StepResult, open_store
 from app.mdx import parse
@@ -62,7 +63,7 @@ FROM [Firms]
 @contextmanager
 def serving(make: Callable[[], ASGIApp]) -> Iterator[tuple[str, int]]:
     """Address and process id of an application served by a process of its own."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = reserve("127.0.0.1", 0)
     process = multiprocessing.get_context("fork").Process(target=_serve, args=(make, listener), daemon=True)
     process.start()
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 from collections.abc import Iterator
 from threading import Thread
 
@@ -11,6 +10,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
+from app.cli.serving import reserve
 from app.serve.adhoc import Adhoc
 from app.web.app import create_app
 from tests.web.office import MemoryStore
@@ -32,7 +32,7 @@ expect.set_options(timeout=60_000)
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Address of a site that serves the tests' office."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = reserve("127.0.0.1", 0)
     config = uvicorn.Config(create_app(MemoryStore(), asker=Adhoc()), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
