@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urldefrag, urlencode, urlsplit
 
 import httpx
 from lxml.html import HtmlElement
@@ -143,6 +143,7 @@ class _Reading:
                 self._note_leak(query, meaning, listed.rows[leak.row], leak, page.address)
             if page.first and any(row.hidden for row in listed.rows):
                 self._sort(page, query, block)
+                self._draw(page, query, meaning, block, listed)
 
     def _sort(self, page: Page, query: Query, block: HtmlElement) -> None:
         """Ask for the table sorted by its first columns: do hidden cells come in an order of their own?"""
@@ -157,6 +158,22 @@ class _Reading:
                 continue
             if order_tells(published, rows_as_printed(found), column - 1 - columns):
                 self.findings.append(Finding(query.identity, "by order", -math.inf, math.inf, True, address))
+
+    def _draw(self, page: Page, query: Query, meaning: Meaning, block: HtmlElement, listed: Document) -> None:
+        """Ask for every other way in which the page offers to draw the table."""
+        for link in block.iter("a"):
+            address = urldefrag(link.get("href") or "").url
+            if f"chart.{query.identity}" not in dict(parse_qsl(urlsplit(address).query)):
+                continue
+            text = self._site.text(address)
+            drawn = block_of(parse_page(text), query.identity, query.position) if text else None
+            if drawn is None:
+                continue
+            leaks, trouble = read_block(drawn, listed.rows)
+            if trouble:
+                self.notes.append(f"{address}: {trouble}")
+            for leak in leaks:
+                self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
 
     def _meaning(self, query: Query, structure: Structure) -> Meaning:
         key = (query.cube, tuple(sorted(query.formulas.items())))

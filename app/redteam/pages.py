@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,13 +175,14 @@ class _Mark:
 
 
 def _drawn_leaks(block: HtmlElement, rows: Sequence[TableRow]) -> Iterator[PageLeak]:
+    labels = _Labels(rows)
     for drawing in block.iter("svg"):
         if any(ancestor.tag == "svg" for ancestor in drawing.iterancestors()):
             continue
-        marks = list(_marks(drawing, rows))
+        marks = list(_marks(drawing, labels))
         for element in drawing.iter():
             title = _title(element)
-            row = _row_of(title, rows) if title else None
+            row = labels.row_of(title) if title else None
             if row is not None and rows[row].hidden and _told(title, rows[row]):
                 value = _told(title, rows[row])[0]
                 yield PageLeak(row, "in the page", value, value)
@@ -198,18 +199,31 @@ def _title(element: HtmlElement) -> str:
     return (found.text_content() if found is not None else element.get("aria-label") or "").strip()
 
 
-def _row_of(title: str, rows: Sequence[TableRow]) -> int | None:
-    """The cell that a mark's label names: all its telling captions stand in it."""
-    telling = [
-        name for name in (rows[0].captions if rows else ()) if len({row.captions[name] for row in rows}) > 1
-    ]
-    best, length = None, 0
-    for number, row in enumerate(rows):
-        captions = [row.captions[name] for name in telling]
-        size = sum(map(len, captions))
-        if size > length and all(caption in title for caption in captions):
-            best, length = number, size
-    return best
+class _Labels:
+    """Which cell a mark's label names: the one all of whose telling captions stand in it as whole words.
+
+    Members may be called by numbers, so what follows the last colon, a mark's figure, is looked at only when
+    nothing before it names a cell.
+    """
+
+    def __init__(self, rows: Sequence[TableRow]) -> None:
+        names = rows[0].captions if rows else ()
+        telling = [name for name in names if len({row.captions[name] for row in rows}) > 1]
+        captions = ([row.captions[name] for name in telling] for row in rows)
+        found = [(number, words) for number, words in enumerate(captions) if any(words)]
+        # The longest come first: a caption may be part of another.
+        self._rows = sorted(found, key=lambda pair: -sum(map(len, pair[1])))
+
+    def row_of(self, title: str) -> int | None:
+        for text in (title.rpartition(":")[0], title):
+            for number, captions in self._rows:
+                if all(caption in text for caption in captions) and all(map(_standing_in(text), captions)):
+                    return number
+        return None
+
+
+def _standing_in(text: str) -> Callable[[str], bool]:
+    return lambda caption: re.search(rf"(?<!\w){re.escape(caption)}(?!\w)", text) is not None
 
 
 def _told(title: str, row: TableRow) -> list[float]:
@@ -219,10 +233,10 @@ def _told(title: str, row: TableRow) -> list[float]:
     return _numbers(title)
 
 
-def _marks(drawing: HtmlElement, rows: Sequence[TableRow]) -> Iterator[_Mark]:
+def _marks(drawing: HtmlElement, labels: _Labels) -> Iterator[_Mark]:
     for element in drawing.iter():
         title = _title(element)
-        row = _row_of(title, rows) if title else None
+        row = labels.row_of(title) if title else None
         if row is None:
             continue
         for shape in element.iter():

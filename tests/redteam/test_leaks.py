@@ -175,12 +175,37 @@ def test_a_bar_of_a_hidden_cell_is_found(office: Path, truth: Truth) -> None:
         assert finding.upper >= number * 0.99
 
 
-class Rewriting:
-    """An application whose pages pass through other hands."""
+def test_a_bar_that_only_a_reader_asks_for_is_found(office: Path, truth: Truth) -> None:
+    drawn: set[tuple[str, str]] = set()
 
-    def __init__(self, app: ASGIApp, rewrite: Callable[[str], str]) -> None:
+    def redraw(page: str) -> str:
+        (length, most), *_ = re.findall(r'width="([\d.]+)%"[^>]*><title>[^<]*: ([\d,]+)</title>', page)
+
+        def lengthen(match: re.Match[str]) -> str:
+            area, activity = match.group(2), match.group(3)
+            drawn.add((area, activity))
+            number = truth(
+                f"Firms | {TURNOVER} | [Activity].[Activity].&[{activity}] | [Territory].[Region].&[{area}]"
+            )
+            width = float(length) * number / float(most.replace(",", ""))
+            return f'width="{width:.2f}%"{match.group(1)}<title>{area}, {activity}: confidential</title>'
+
+        return re.sub(r'width="100%"([^>]*>)<title>(\w+), (\w+): confidential</title>', lengthen, page)
+
+    with site(office, around=lambda app: Rewriting(app, redraw, b"chart.turnover=bar")) as client:
+        report = attack(client)
+    assert len(drawn) > 2
+    assert {f.kind for f in report.findings} == {"drawn"}
+    assert len(report.findings) == len(drawn)
+
+
+class Rewriting:
+    """An application whose pages pass through other hands, those that are asked with a field alone."""
+
+    def __init__(self, app: ASGIApp, rewrite: Callable[[str], str], field: bytes = b"") -> None:
         self._app = app
         self._rewrite = rewrite
+        self._field = field
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start: Message = {}
@@ -195,7 +220,8 @@ class Rewriting:
                 return
             body = b"".join(parts)
             headers = [(n, v) for n, v in start["headers"] if n.lower() != b"content-length"]
-            if any(b"text/html" in value for _, value in headers):
+            asked_so = self._field in scope["query_string"]
+            if asked_so and any(b"text/html" in value for _, value in headers):
                 body = self._rewrite(body.decode()).encode()
             await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
             await send({"type": "http.response.body", "body": body})
