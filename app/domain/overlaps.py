@@ -1,4 +1,4 @@
-"""Hierarchies of one dimension that cut across each other: one cell has several names.
+"""Hierarchies that divide the same things and cut across each other: one cell has several names.
 
 Where nobody under 15 is of age, those under 15 of all legal ages are the minors under 15. A reader who sees
 children by one division and minors by another subtracts them, so each cell is tied to its *tightest* name:

@@ -20,6 +20,9 @@ from app.pipeline.together import Together
 
 #: Pairs of members up to which hierarchies of one dimension may cut across each other.
 MOST_PAIRS = 4_000_000
+#: The same for hierarchies of different dimensions, and facts that chance doesn't leave out.
+MOST_APART = 2_500
+MANY = 40.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +72,32 @@ def recorded(space: Space, twins: tuple[Twin, ...], coords: IntArray) -> IntArra
 def find_overlaps(
     together: Together, cube: Cube, space: Space, twins: tuple[Twin, ...]
 ) -> tuple[Overlap, ...]:
-    """Pairs of hierarchies of one dimension that both stay in cells' coordinates."""
+    """Pairs of hierarchies that both stay in cells' coordinates and divide the same things: those of one
+    dimension, and small ones whose leaves keep apart though they would have met by chance."""
     coarse = {twin.coarse for twin in twins}
     kept = [column for column in range(1, space.columns) if column not in coarse]
     overlaps = []
     for first, second in combinations(kept, 2):
         a, b = cube.hierarchies[first - 1], cube.hierarchies[second - 1]
-        if a.dimension == b.dimension and a.size * b.size <= MOST_PAIRS:
-            met = together((first, second))
-            if met is not None:
-                meets = np.zeros((a.size, b.size), dtype=np.bool_)
-                meets[met[0][:, 0], met[0][:, 1]] = True
-                overlaps.append(Overlap(first, second, meets))
+        akin = a.dimension == b.dimension
+        if a.size * b.size > (MOST_PAIRS if akin else MOST_APART):
+            continue
+        met = together((first, second))
+        if met is not None and (akin or _keep_apart(*met)):
+            meets = np.zeros((a.size, b.size), dtype=np.bool_)
+            meets[met[0][:, 0], met[0][:, 1]] = True
+            overlaps.append(Overlap(first, second, meets))
     return tuple(overlaps)
+
+
+def _keep_apart(pairs: IntArray, facts: Longs) -> bool:
+    """Whether two leaves with no fact together would share many if one said nothing of the other."""
+    _, one = np.unique(pairs[:, 0], return_inverse=True)
+    _, other = np.unique(pairs[:, 1], return_inverse=True)
+    met = np.zeros((int(one.max(initial=-1)) + 1, int(other.max(initial=-1)) + 1))
+    met[one.reshape(-1), other.reshape(-1)] = facts
+    chance = np.outer(met.sum(axis=1), met.sum(axis=0)) / max(met.sum(), 1.0)
+    return bool((chance[met == 0] >= MANY).any())
 
 
 def decided(space: Space, fine: int, pairs: IntArray) -> Longs | None:
