@@ -338,14 +338,10 @@ def _others(rows: IntArray, amounts: FloatArray, m: int) -> FloatArray:
     infinite = ~np.isfinite(amounts)
     finite = np.where(infinite, 0.0, amounts)
     total, count = np.bincount(rows, finite, m), np.bincount(rows, infinite, m)
-    largest = np.zeros(m)
-    np.maximum.at(largest, rows, finite)
     positive = np.bincount(rows, finite > 0, m)
-    rest = np.maximum(total[rows] - finite, 0.0)
-    # The sum of the others of a row's only positive entry is exactly zero.
-    rest[(positive[rows] == 1) & (finite > 0)] = 0.0
-    # Cancellation must never take room away.
-    rest = np.where(rest > 0, rest + 1e-12 * total[rows], rest)
+    others = positive[rows] - (finite > 0) > 0
+    # Cancellation must never take room away: neither a part of what the others have, nor all of it.
+    rest = np.where(others, np.maximum(total[rows] - finite, 0.0) + 1e-12 * total[rows], 0.0)
     return np.where(count[rows] - infinite > 0, np.inf, rest)
 
 

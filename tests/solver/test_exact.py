@@ -162,6 +162,20 @@ def test_levels_beyond_the_bounds_are_refused_with_the_cell_or_clipped() -> None
     assert solve(clipped).status == "optimal"
 
 
+def test_a_bound_far_away_takes_no_room_from_small_cells() -> None:
+    """1e15 + 1e-8 is 1e15 in double precision; what the small cells of the relation lend is still there."""
+    instance = Instance.from_arrays(
+        [4e-8, 1e-8, 1e-8, 2e-8],
+        [[-1, 1, 1, 1]],
+        status=["s", "u", "s", "s"],
+        lpl=[0, 1e-10, 0, 0],
+        upl=[0, 1e-10, 0, 0],
+        upper_bound=[5e-8, 1e15, 3e-8, 4e-8],
+        weight=[9, 1, 1, 5],
+    )
+    assert solve(instance).cost == solve(instance, "exact").cost == 1
+
+
 def test_a_level_missed_by_less_than_a_millionth_is_still_kept() -> None:
     """The search cannot tell 1.4999995 from 1.5; the audit can, and the pattern must satisfy it."""
     instance = Instance.from_arrays(
