@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from shared import cases, load
 
-from solver import InfeasibleError, Instance, audit, insider_intervals, solve
+from solver import InfeasibleError, Instance, Status, audit, insider_intervals, solve
 from solver.__main__ import main
 
 CASES = cases("csp")
@@ -40,6 +40,8 @@ def test_case(path: Path) -> None:
     assert solution.status == "optimal"
     assert solution.cost == pytest.approx(float(expected["optimum_cost"]), rel=1e-12)
     assert solution.lower_bound == solution.cost
+    with_primaries = instance.weight[solution.hidden & (instance.status != Status.VIRTUAL)].sum()
+    assert with_primaries == pytest.approx(float(expected["optimum_cost_with_primaries"]), rel=1e-12)
     if expected.get("patterns_complete", True):
         assert secondaries in [sorted(pattern) for pattern in expected["optimal_patterns"]]
     assert all(solution.hidden[instance.index(name)] for name in expected["must_suppress"])
