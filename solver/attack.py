@@ -27,8 +27,8 @@ SLACK = 1e-6
 _STILL = 1e-9
 # So many targets are worth a program that moves all of them.
 _SWEPT = 4
-# Iterations of such a program: this, and half as many as it has columns and rows.
-_SWEEP_MOST = 1000
+# Iterations of such a program, times its columns and rows.
+_SWEEP_MOST = 1e9
 _ANY = 2**31 - 1
 
 
@@ -138,7 +138,7 @@ class Region:
         self._program.set_costs(at, -np.sign(wanted) / np.maximum(goal, 1.0))
         self._clock.check()
         try:
-            most = _SWEEP_MOST + (len(self.columns) + len(self._rows)) // 2
+            most = int(_SWEEP_MOST / (len(self.columns) + len(self._rows)))
             result = self._program.solve(seconds=self._clock.seconds_left, iterations=most)
         except InternalError:
             self._program.forget_basis()

@@ -90,6 +90,8 @@ def solve(
 _EXACT_SHARE, _NEAR = 0.25, 0.03
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
 _LATE = 4_000
+# Part of the limit for a bound on those.
+_BOUND_SHARE = 0.05
 
 
 class _Run:
@@ -162,6 +164,7 @@ class _Run:
         ]
         problems, self._known = [found[0] for found in looked], [found[1] for found in looked]
         self._keep_time_for_audit(time.perf_counter() - began)
+        bounds = [self._early_bound(problem) for problem in problems]
         firsts = [
             None if start is None and self._is_late(problem) else self._first(k, problem, start)
             for k, problem in enumerate(problems)
@@ -175,6 +178,7 @@ class _Run:
         for k, (problem, first) in enumerate(zip(problems, firsts, strict=True)):
             search = Search(problem, self._clock, first, reporter.of(k))
             reporter.start(k, search.cost)
+            search.prove(bounds[k])
             searches.append(search)
         for k, search in enumerate(searches):
             try:
@@ -191,6 +195,12 @@ class _Run:
             if not search.safe:
                 search.accept(self._first(k, search.problem, start))
         return searches
+
+    def _early_bound(self, problem: Problem) -> float:
+        """What `auto` knows of a large component's cost, should time end with the first pattern."""
+        if self._method != "auto" or self._is_late(problem):
+            return 0.0
+        return relations_bound(problem, self._clock.part(_BOUND_SHARE))
 
     def _is_late(self, problem: Problem) -> bool:
         """Does the exact search come before heuristics? Near its relaxation, patterns are cheaper."""

@@ -12,14 +12,21 @@ import numpy as np
 
 from solver.attack import Region
 from solver.clock import Clock
-from solver.heuristics.lp import protect_lp
+from solver.heuristics.closure import Closure
+from solver.heuristics.lp import LARGE, protect_lp
+from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
 from solver.instance import BoolArray, IntArray
 
 # Parts of the columns that may move, lightest first.
-_PARTS = (0.0625, 0.125, 0.25, 0.5)
+_PARTS = (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5)
+# On tables too large for one program of everything, the first of them alone.
+_FIRST = 4
 _IN_HASTE = (0.5,)
+# So few needs are met one by one.
 _FEW = 4
+# Sets of columns for a need in haste, and how many columns.
+_BOXES, _BOX = 3, 2000
 
 
 def protect_light(cover: Cover, clock: Clock) -> None:
@@ -32,7 +39,10 @@ def protect_light(cover: Cover, clock: Clock) -> None:
     OutOfTimeError
         The clock's seconds are over.
     """
-    _protect(cover, clock, _PARTS)
+    _sweep_parts(cover, clock, _PARTS if cover.problem.n <= LARGE else _PARTS[:_FIRST])
+    if cover.problem.n > LARGE:
+        _find_boxes(cover, clock)
+    protect_lp(cover, clock)
 
 
 def finish_in_haste(cover: Cover) -> None:
@@ -43,10 +53,35 @@ def finish_in_haste(cover: Cover) -> None:
     FrozenTargetError
         A need cannot be met by any pattern.
     """
-    _protect(cover, Clock(work=0.0), _IN_HASTE)
+    clock = Clock(work=0.0)
+    if cover.problem.n <= LARGE:
+        _sweep_parts(cover, clock, _IN_HASTE)
+    else:
+        _find_boxes(cover, clock)
+    protect_lp(cover, clock)
 
 
-def _protect(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
+def _find_boxes(cover: Cover, clock: Clock) -> None:
+    """Meet needs one by one, each among few columns, cheap or with much room: programs of milliseconds."""
+    problem, needs = cover.problem, cover.needs
+    closure = Closure(problem)
+    for need in needs.by_level.tolist():
+        if not cover.unmet[need]:
+            continue
+        cell, level = int(needs.cell[need]), float(needs.level[need])
+        prices = np.where(cover.hidden, 0.0, problem.weight)
+        known = problem.known[needs.attacker[need]]
+        for roomy in (False, True):
+            columns = closure.columns(cell, level, prices, known, _BOXES, _BOX, roomy_first=roomy)
+            mover = Mover(problem, needs, columns)
+            mover.set_prices(prices, level)
+            move = mover.move(need, clock)
+            if move is not None:
+                cover.add(columns, move)
+                break
+
+
+def _sweep_parts(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
     weight = cover.problem.weight
     free = np.flatnonzero(~cover.hidden)
     lightest = free[np.argsort(weight[free], kind="stable")]
@@ -56,7 +91,6 @@ def _protect(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
         hidden = cover.hidden.copy()
         hidden[lightest[: int(np.ceil(part * len(lightest)))]] = True
         _sweep(cover, hidden, clock)
-    protect_lp(cover, clock)
 
 
 def _sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
