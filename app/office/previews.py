@@ -190,7 +190,7 @@ class Previews:
             publication = _alone(publication, sheet)
             opener = self._opener(files)
             servers = {cube.name: opener(cube) for cube in publication.cubes}
-            found = crawl(publication, servers)
+            found = crawl(publication, servers, exact=False)
             live, public = self._live()
             rows = _rows(found, live)
             layouts = {

@@ -31,10 +31,13 @@ def crawl(
     servers: Mapping[str, CubeServer],
     progress: ProgressCallback | None = None,
     past: Past = NO_PAST,
+    exact: bool = True,
 ) -> Crawl:
     """Run every query of every sheet for every choice of its parameters.
 
-    Cells that readers remember from earlier releases are taken in as cells that no sheet shows.
+    Cells that readers remember from earlier releases are taken in as cells that no sheet shows. ``exact``: a
+    cell whose digits a double doesn't hold is a mistake. To be asked of what is to be released alone: whoever
+    may try one factor after another learns from it how large a cell is.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def crawl(
                 style, styles = cell_styles(cellset)
                 decimals = np.array([item.decimals for item in styles], dtype=np.int8)[style]
                 style = style[: cellset.n_cells]
-                if _too_large(cellset, decimals):
+                if exact and _too_large(cellset, decimals):
                     at = query.at
                     cause = "A cell is too large to be published exactly with its decimals."
                     remedy = "Give its measure in a larger unit."

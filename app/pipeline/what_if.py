@@ -39,6 +39,7 @@ OpenCube = Callable[[CubeDefinition], CubeServer]
 #: About seconds of one core that the search for a pattern may take.
 EFFORT = 4.0
 MERGED_AT_LEAST = 2
+LARGEST_FACTOR = 1e6
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def what_if(
             servers[definition.name] = open_cube(definition)
             stack.callback(servers[definition.name].close)
         same = (asked.root, asked.cubes) == (given.root, given.cubes)
-        found = now.crawl if same else crawl(asked, servers, progress, past)
+        found = now.crawl if same else crawl(asked, servers, progress, past, exact=False)
+        _require_moderate(found)
         verdicts = assess_cells(asked, found, servers, progress, past)
         problems = build_problems(asked, found, verdicts)
         begun = hidden_keys(now)
@@ -107,6 +109,20 @@ def what_if(
         tuple(sorted(key for key, hidden in after.items() if hidden and before.get(key) is False)),
         tuple(sorted(key for key, hidden in after.items() if not hidden and before.get(key))),
     )
+
+
+def _require_moderate(crawl: Crawl) -> None:
+    """Factors so large that the search may fail are refused as they are written, whatever the cells hold: who
+    asks must not learn from a failure how large these are.
+
+    Raises
+    ------
+    UserError
+    """
+    for cells in crawl.cubes:
+        size = np.abs(cells.equations.coefs)
+        if np.any((size > LARGEST_FACTOR) | (size < 1 / LARGEST_FACTOR)):
+            raise UserError("A formula multiplies cells by too large or too small a number to ask about.")
 
 
 def assess_again(publication: Publication, crawl: Crawl, past: Past, open_cube: OpenCube) -> PrimaryResult:

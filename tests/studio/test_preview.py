@@ -77,6 +77,39 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Office, ASG
         office.previews.close()
 
 
+SCALED = """
+title.en = "Scaled"
+[[query]]
+id = "q"
+mdx = '''
+WITH MEMBER [Measures].[Scaled] AS '[Measures].[Turnover] * {factor}'
+SELECT NON EMPTY {{[Measures].[Scaled]}} ON 0, {{[Place].[Town].Members}} ON 1 FROM [Firms]'''
+"""
+
+
+@pytest.mark.parametrize("asked", ["preview", "what if"])
+def test_no_factor_tells_how_large_a_cell_is(site: tuple[Office, ASGIApp], asked: str) -> None:
+    """What can't be published exactly is refused by the size of cells: who tries factors mustn't hear it."""
+    office, app = site
+    analyst = Visitor(app).sign_in(Role.ANALYST)
+    draft = office.versions.begin("ana")
+    files = office.versions.files(draft)
+    told = []
+    for factor in ("1", "1000000000000", "1000000000000000000"):
+        texts = {**files.texts, "sheets/scaled.toml": SCALED.format(factor=factor)}
+        draft = office.versions.edit(draft, Files(texts, files.uploads))
+        if asked == "preview":
+            analyst.get("/studio/publication")
+            page = analyst.get(f"/studio/drafts/{draft.id}/preview/sheets/scaled.toml")
+        else:
+            analyst.get("/studio/what-if")
+            page = analyst.post("/studio/what-if", {"draft": str(draft.id)})
+        told.append((page.status_code, "too large to be" in page.text))
+    office.versions.discard(draft)
+    refused = (422, False) if asked == "what if" else (200, False)
+    assert told == [(200, False), refused, refused]
+
+
 def blocks(text: str, address: str) -> list[str]:
     """The blocks of a page, without its files and with its own address left out."""
     found = []
