@@ -326,6 +326,13 @@ def _generate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return joined if everything else distinct(joined)
 
 
+@function("CURRENT")
+def _current(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The tuple of a set at which an iteration over it is."""
+    columns = ev.to_any_set(ev.arguments(call, 1, 1, ctx)[0], ctx).columns
+    return TupleValue(columns, tuple(map(ctx.current, columns)))
+
+
 @function("EXTRACT")
 def _extract(ev: Evaluator, call: Call, ctx: Context) -> Value:
     nodes = list(call.arguments or ())

@@ -239,6 +239,17 @@ def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return Withheld("rank") if shown is None else constant(_place(float(mine.values[0]), shown))
 
 
+@function("CURRENTORDINAL")
+def _ordinal_in(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The place, from 0, at which an iteration over a set is; empty where it is at none of its tuples."""
+    members = ev.same_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    here = tuple(map(ctx.current, members.columns))
+    if members.pending or here in members.unseen:
+        return Withheld("rank")
+    met = np.flatnonzero((members.rows == np.array(here)).all(axis=1))
+    return constant(int(met[0])) if len(met) else EMPTY
+
+
 def _shown_values(
     ev: Evaluator, members: SetValue, value: Expression, ctx: Context, call: Call
 ) -> FloatArray | None:

@@ -118,3 +118,23 @@ def test_queries_of_dimensions_need_a_database(tmp_path: Path) -> None:
     cube = CUBE.replace('table = "../data/places.csv"', 'sql = "select * from places"')
     with pytest.raises(UserError, match="these are a file"):
         load_publication(write_office(tmp_path, cube=cube))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Generate([Inland], {[Inland].Current.Parent})", ["28"]),
+        ("Generate([Inland] + [Coast], {[Inland].Current})", ["28001", "28002", "08001"]),
+        ("Filter([Inland], [Inland].CurrentOrdinal = 1)", ["28002"]),
+        ("Filter([Place].[Town].Members, NOT IsEmpty([Coast].CurrentOrdinal))", ["08001"]),
+        ("Filter([Pairs], [Pairs].Current.Item(1) IS [Sex].[W] AND [Pairs].CurrentOrdinal > 1)", ["28002"]),
+    ],
+)
+def test_where_an_iteration_is(server: Server, text: str, wanted: list[str]) -> None:
+    assert keys(server, text, "WITH SET Pairs AS [Inland] * [Sex].[Sex].Members") == wanted
+
+
+def test_where_an_iteration_over_a_set_by_values_is_stays_open(server: Server) -> None:
+    text = "SELECT Filter([Largest], [Largest].CurrentOrdinal = 0) ON 0 FROM Tax"
+    assert len(server.explore(parse(text)).axes[0].positions) == 1
+    assert len(server.execute(parse(text)).axes[0].positions) == 3
