@@ -226,10 +226,7 @@ class _Solver:
     def _operands(self, plan: Plan, coords: IntArray) -> Iterator[IntArray]:
         """Coordinates that each leaf refers to, row by row."""
         for leaf in plan.leaves:
-            if isinstance(leaf, Linear):
-                references = list(leaf.terms)
-            else:
-                references = [(*leaf.elsewhere, (leaf.column, member)) for member in leaf.members]
+            references = list(leaf.terms) if isinstance(leaf, Linear) else leaf.references
             block = np.repeat(coords[plan.rows][:, None, :], len(references), axis=1)
             for place, reference in enumerate(references):
                 for column, member in reference:
@@ -355,14 +352,15 @@ class _Solver:
         coords = self.ev.placed(coords)
         result = np.full(len(coords), np.nan)
         hidden, unknown = np.zeros((2, len(coords)), dtype=np.bool_)
-        coords[:, formula.column] = self.own[formula.column]
         others = coords.copy()
-        others[:, formula.column] = 0
+        for column, _ in formula.groups:
+            coords[:, column] = self.own[column]
+            others[:, column] = 0
         calculated = others >= np.array(self.own)
         _, which = unique_rows(np.where(calculated, others, -1) + 1, [size + 1 for size in self.sizes])
         for number in np.unique(which):
             mine = np.flatnonzero(which == number)
-            groups = [Group(formula.column, np.array(formula.members, dtype=np.int32))]
+            groups = [Group(column, np.array(members, dtype=np.int32)) for column, members in formula.groups]
             for column in np.flatnonzero(calculated[mine[0]]).tolist():
                 definition = self.ev.definitions[column, int(coords[mine[0], column])]
                 terms = definition.member.terms
@@ -474,7 +472,7 @@ def look(asked: Asked, columns: int, placed: Placed, ev: Evaluator, source: Cell
 
 def _width(leaf: Leaf) -> int:
     """Cells that a leaf refers to."""
-    return len(leaf.terms) if isinstance(leaf, Linear) else len(leaf.members)
+    return len(leaf.terms) if isinstance(leaf, Linear) else leaf.width
 
 
 def _matrix(parts: list[tuple[Ints, Ints, FloatArray]], n: int) -> sparse.csr_array:

@@ -184,8 +184,9 @@ def _text(ev: Evaluator, formula: Formula) -> str:
             return f"{kind} among the values that are shown"
         case Recompute():
             there = [_name(ev, column, number) for column, number in formula.elsewhere]
-            members = ", ".join(_name(ev, formula.column, member) for member in formula.members[:_SHOWN])
-            return f"{formula.function} of the facts of {', '.join([*there, f'{{{members}}}'])}"
+            for column, members in formula.groups:
+                there.append(f"{{{', '.join(_name(ev, column, member) for member in members[:_SHOWN])}}}")
+            return f"{formula.function} of the facts of {', '.join(there)}"
         case Apply(function, arguments):
             parts = [_bracketed(ev, argument) for argument in arguments]
             if function in _SIGNS or function in _COMPARISONS:

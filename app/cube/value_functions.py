@@ -13,6 +13,7 @@ from app.cube.evaluate import Evaluator, distinct, function
 from app.cube.operators import to_truth
 from app.cube.values import SetValue, Value
 from app.domain.cellset import FloatArray
+from app.domain.cube import IntArray
 from app.domain.formula import (
     EMPTY,
     Apply,
@@ -93,27 +94,34 @@ def _aggregate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if not 0 <= measure < len(cube.measures):
         cause = "Aggregate of a calculated measure has no meaning of its own."
         raise ev.error(ctx, call.at, cause, "Use Sum, or give the member a lower SOLVE_ORDER.")
-    if len(members.columns) != 1:
-        cause = f"Aggregate of {cube.measures[measure].name} works over members of one hierarchy."
-        raise ev.error(ctx, call.at, cause, "It doesn't add up, so it is taken from the facts again.")
     if len(formulas) == 1:
         return formulas[0]
-    column = members.columns[0]
-    if column == 0:
+    if members.columns == (0,):
         raise ev.error(ctx, call.at, "Aggregate of different measures has no meaning.")
+    parts = {
+        column: np.unique(members.rows[:, place]) for place, column in enumerate(members.columns) if column
+    }
+    if len(distinct(members)) != math.prod(map(len, parts.values())):
+        name, aggregator = cube.measures[measure].name, cube.measures[measure].aggregator
+        if aggregator in ("min", "max"):
+            return Apply(aggregator, tuple(formulas))
+        cause = f"Aggregate of {name} works over all combinations of some members, and these are only some."
+        raise ev.error(ctx, call.at, cause, "It doesn't add up, so it is taken from the facts again.")
     references = [formula.terms for formula in formulas if isinstance(formula, Linear)]
-    elsewhere = tuple(part for part in next(iter(references[0])) if part[0] != column)
-    return Recompute(
-        cube.measures[measure].aggregator, column, _disjoint_members(ev, members, call, ctx), elsewhere
+    elsewhere = tuple(part for part in next(iter(references[0])) if part[0] not in parts)
+    groups = tuple(
+        (column, _disjoint_members(ev, column, numbers, call, ctx)) for column, numbers in parts.items()
     )
+    return Recompute(cube.measures[measure].aggregator, groups, elsewhere)
 
 
-def _disjoint_members(ev: Evaluator, members: SetValue, call: Call, ctx: Context) -> tuple[int, ...]:
-    """Own members that a set takes in, without those that stand beneath another one."""
-    column = members.columns[0]
+def _disjoint_members(
+    ev: Evaluator, column: int, numbers: IntArray, call: Call, ctx: Context
+) -> tuple[int, ...]:
+    """Own members that members of a column take in, without those that stand beneath another one."""
     tree = ev.columns[column].hierarchy
     own: set[int] = set()
-    for number in ev.placed_members(column, members.rows[:, 0]):
+    for number in ev.placed_members(column, numbers):
         if number < tree.size:
             own.add(number)
             continue

@@ -7,9 +7,11 @@ serves every cell that it depends on in the same way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 
 #: Coordinates that a referenced cell has instead of the cell's own: (column, number), by column.
 Overrides = tuple[tuple[int, int], ...]
@@ -82,15 +84,26 @@ class Apply:
 
 @dataclass(frozen=True)
 class Recompute:
-    """A measure that doesn't add up, taken over members of one hierarchy together, from the facts.
+    """A measure that doesn't add up, taken over members together, from the facts.
 
-    ``references`` are the cells of the single members, ``column`` the hierarchy's.
+    ``groups`` are the columns with the members that are taken of each: all their combinations.
     """
 
     function: str
-    column: int
-    members: tuple[int, ...]
+    groups: tuple[tuple[int, tuple[int, ...]], ...]
     elsewhere: Overrides
+
+    @property
+    def references(self) -> tuple[Overrides, ...]:
+        """The cells of the single combinations."""
+        columns = [column for column, _ in self.groups]
+        combinations = product(*(members for _, members in self.groups))
+        return tuple((*self.elsewhere, *zip(columns, numbers, strict=True)) for numbers in combinations)
+
+    @property
+    def width(self) -> int:
+        """How many cells it refers to."""
+        return math.prod(len(members) for _, members in self.groups)
 
     @property
     def kind(self) -> str:

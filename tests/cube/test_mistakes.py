@@ -158,10 +158,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
         ),
         ("WITH MEMBER [Measures].[X] AS 1, SOLVE_ORDER = 'a' SELECT FROM Tax", "'a'", "this is a text"),
         (
-            "WITH MEMBER [Sex].[X] AS Aggregate([Sex].Members * [Place].Members) "
+            "WITH MEMBER [Sex].[X] AS Aggregate({([Sex].[W], [Place].[28]), ([Sex].[M], [Place].[08])}) "
             "SELECT [Measures].[Persons] ON 0 FROM Tax WHERE [Sex].[X]",
             "Aggregate",
-            "over members of one hierarchy",
+            "all combinations of some members",
         ),
         (
             "SELECT [Time].Members * [Place].Members * Foo ON 0 FROM Tax",

@@ -85,7 +85,9 @@ def test_profiles(pair: tuple[CubeServer, CubeServer]) -> None:
 def test_aggregate_of_a_set_is_recomputed(pair: tuple[CubeServer, CubeServer]) -> None:
     text = (
         "WITH MEMBER [Place].[Some] AS Aggregate({[Place].[28002], [Place].[08]}) "
-        "SELECT [Measures].Members ON 0, {[Place].[Some]} * [Sex].Members ON 1 FROM Tax WHERE [Time].[2023]"
+        "MEMBER [Place].[Grid] AS Aggregate({[Place].[28002], [Place].[08]} * [Sex].[Sex].Members) "
+        "SELECT [Measures].Members ON 0, {[Place].[Some], [Place].[Grid]} * [Sex].Members ON 1 FROM Tax "
+        "WHERE [Time].[2023]"
     )
     found, wanted = (server.execute(parse(text)) for server in pair)
     np.testing.assert_allclose(found.values, wanted.values, rtol=1e-14)
