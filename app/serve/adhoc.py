@@ -139,8 +139,8 @@ class _Cells:
     def holds(self, coords: IntArray, ev: Evaluator) -> Bools:
         """Cells of formulas that the release has, where their key says all about them.
 
-        Which of two formulas that meet in a cell comes first isn't in the key, unless both only add; nor is
-        a sub-select that they hang on.
+        Which of two formulas that meet in a cell comes first isn't in the key, unless both only add. What a
+        sub-select makes of one that doesn't is worked out here.
         """
         calculated: Bools = coords >= self._own
         several = calculated.sum(axis=1)
