@@ -14,7 +14,7 @@ from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
 from solver.cuts import relation_cuts
-from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
+from solver.errors import InfeasibleError, InputError, InternalError, SolverError, UnreachableLevelError
 from solver.exact import Search
 from solver.explain import obstacles
 from solver.heuristics.auto import first_pattern, improve_pattern
@@ -154,7 +154,7 @@ class _Run:
         try:
             return reduce_instance(self._instance)
         except FrozenTargetError as error:
-            raise InfeasibleError(obstacles(self._instance, error.cells)) from None
+            raise _infeasible(self._instance, error.cells) from None
 
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
         began = time.perf_counter()
@@ -249,7 +249,7 @@ class _Run:
         except FrozenTargetError as error:
             cells = _unreachable(problem, error.cells)
             if len(cells):
-                raise InfeasibleError(obstacles(self._instance, cells)) from None
+                raise _infeasible(self._instance, cells) from None
             return np.ones(problem.n, dtype=np.bool_)
 
     def _keep_time_for_audit(self, seconds: float) -> None:
@@ -329,6 +329,14 @@ class _Reporter:
             self._note(phase, self._base + sum(self._lower), self._base + sum(self._upper))
 
         return report
+
+
+def _infeasible(instance: Instance, cells: IntArray) -> SolverError:
+    """The error that explains why cells can't be protected; ours, if the audit finds that they can."""
+    found = obstacles(instance, cells)
+    if not found:
+        return InternalError("no pattern was found, but the audit finds everything hidden safe")
+    return InfeasibleError(found)
 
 
 def _unreachable(problem: Problem, suspects: IntArray) -> IntArray:
