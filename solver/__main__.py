@@ -25,6 +25,7 @@ from solver.solve import METHODS, solve
 # Exit codes: a failed audit or an infeasible problem is an answer; bad input is not.
 OK, EXPOSED, WRONG_INPUT, INFEASIBLE = 0, 1, 2, 3
 INTERRUPTED = 130
+A_PROBLEM = "a JJ file (.jj, .csp, .gz) or a case (.json)"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,12 +58,16 @@ def load(path: str) -> Instance:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m solver", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m solver",
+        description="Choose the cells of a table to hide, and prove that none can be worked out.",
+        epilog="COMMAND --help lists the options of a command; docs/solver.md has examples.",
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    def add(name: str, run: Any, text: str, file: str = A_PROBLEM) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("file", help="a JJ file (.jj, .csp, .gz) or a case (.json)")
+        command.add_argument("file", help=file)
         command.add_argument("--json", action="store_true", help="print one JSON object")
         command.set_defaults(run=run)
         return command
@@ -92,11 +97,19 @@ def _parser() -> argparse.ArgumentParser:
             )
         if name == "explain":
             command.add_argument("--cell", required=True, help="name or number of the cell")
-    converting = add("convert", _convert, "write a problem or a hierarchy in another format")
+    converting = add(
+        "convert",
+        _convert,
+        "write a problem or a hierarchy in another format",
+        "a problem (.jj, .csp, .gz, case .json) or a hierarchy (.hrc, tree .json, .cdl, .csv)",
+    )
     converting.add_argument("output", help="file to write; its ending tells the format")
     converting.add_argument("--mark", help="level mark of an .hrc file, if it isn't clear from the file")
     protecting = add(
-        "protect", _protect, "build a table from microdata or cells, apply rules, suppress, audit"
+        "protect",
+        _protect,
+        "build a table from microdata or cells, apply rules, suppress, audit",
+        "microdata or a table of cells, as text (CSV, or what --metadata describes)",
     )
     add_protect(protecting)
     text = "write a test instance of a family"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from solver.errors import InputError
-from solver.formats.jj import write_jj
+from solver.formats.convert import write_problem
 from solver.formats.rda import Metadata, read_microdata, read_rda, read_tabular
 from solver.formats.tabular import format_delimited, read_delimited
 from solver.intake import HierarchyLike
@@ -59,7 +59,7 @@ def add_protect(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=int, default=1)
     add("--seed", type=int, default=0)
     add("--out", help="text file for the protected table (default: standard output)")
-    add("--problem", help="also write the suppression problem as .jj")
+    add("--problem", help="also write the suppression problem: .jj, or a case (.json), which holds insiders")
 
 
 def _from_metadata(
@@ -174,9 +174,11 @@ def run_protect(arguments: argparse.Namespace, progress: ProgressCallback | None
         progress=progress,
         **roles,
     )
+    # The table first: a problem that its format can't hold is no reason to lose what was computed.
+    summary = _summary(done, arguments.out)
     if arguments.problem:
-        write_jj(done.problem.instance, arguments.problem)
-    return _summary(done, arguments.out)
+        write_problem(done.problem.instance, Path(arguments.problem))
+    return summary
 
 
 def _summary(done: Protection, out: str | None) -> dict[str, Any]:

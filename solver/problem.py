@@ -301,6 +301,10 @@ def build_problem(
     notices += [
         f"{names[i]} is sensitive by rule, but safe a priori" for i in np.flatnonzero(overruled).tolist()
     ]
+    if not listed and columns.status is None and not apriori:
+        notices.append(
+            "no rule, status or a-priori decision is given: nothing is sensitive, nothing is hidden"
+        )
     problems.stop()
     owner = cells.owner if choices.rows == "units" else owners_by_counts(cells.profiles.count, relations)
     hidden = np.isin(draft.status, (Status.SENSITIVE, Status.HIDDEN))

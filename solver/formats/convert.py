@@ -25,8 +25,18 @@ def _write_pairs(hierarchy: Hierarchy, path: Path) -> None:
     path.write_text(format_delimited(["parent", "child"], columns), encoding="utf-8")
 
 
-def _write_case(instance: Instance, path: Path) -> None:
-    path.write_text(format_case(instance), encoding="utf-8")
+def write_problem(instance: Instance, path: Path) -> None:
+    """Write a problem by the ending of the name, as it is read: ``.json`` a case, else JJ.
+
+    Raises
+    ------
+    InputError
+        If the format can't hold the problem.
+    """
+    if path.suffix.lower() == ".json":
+        path.write_text(format_case(instance), encoding="utf-8")
+    else:
+        write_jj(instance, path)
 
 
 def convert(source: str | Path, target: str | Path, *, mark: str | None = None) -> None:
@@ -45,10 +55,6 @@ def convert(source: str | Path, target: str | Path, *, mark: str | None = None) 
     """
     old, new = Path(source), Path(target)
     ending, wanted = old.suffix.lower(), new.suffix.lower()
-    of_problem: dict[str, Callable[[Instance, Path], None]] = {
-        **dict.fromkeys(PROBLEMS, write_jj),
-        ".json": _write_case,
-    }
     of_hierarchy: dict[str, Callable[[Hierarchy, Path], None]] = {
         ".hrc": write_hrc,
         ".json": write_tree,
@@ -56,8 +62,8 @@ def convert(source: str | Path, target: str | Path, *, mark: str | None = None) 
         ".txt": _write_pairs,
     }
     if ending in PROBLEMS or (ending == ".json" and wanted in PROBLEMS):
-        if wanted in of_problem:
-            of_problem[wanted](read_jj(old) if ending in PROBLEMS else read_case(old), new)
+        if wanted in (*PROBLEMS, ".json"):
+            write_problem(read_jj(old) if ending in PROBLEMS else read_case(old), new)
             return
     elif (ending in HIERARCHIES or ending == ".json") and wanted in of_hierarchy:
         of_hierarchy[wanted](read_hierarchy(old, mark=mark), new)

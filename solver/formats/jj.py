@@ -94,7 +94,7 @@ def format_jj(instance: Instance) -> str:
         Insiders cannot be written in this format.
     """
     if instance.insiders:
-        raise InputError("a JJ file cannot hold insiders.", "Write a case file.")
+        raise InputError("a JJ file cannot hold insiders.", "Write a case (a name that ends in .json).")
     bounds = (
         np.clip(instance.lower_bound, -_UNBOUNDED, _UNBOUNDED),
         np.clip(instance.upper_bound, -_UNBOUNDED, _UNBOUNDED),
@@ -173,7 +173,7 @@ def _cell(lines: _Lines) -> tuple[str, int, tuple[float, ...], str, str]:
     try:
         numbers = (float(words[1]), float(words[2]), *map(float, words[4:9]))
     except ValueError as error:
-        raise lines.error(f"not a number: {error}.", cell=words[0]) from None
+        raise lines.error(f"not a number: {str(error).rpartition(': ')[2]}.", cell=words[0]) from None
     return words[0], status, numbers, words[1], words[9].strip() if len(words) > 9 else ""
 
 
@@ -189,7 +189,7 @@ def _relation(lines: _Lines, ids: dict[str, int]) -> tuple[float, list[tuple[int
     except KeyError as error:
         raise lines.error(f"the relation names cell {error.args[0]}, which is not listed.") from None
     except ValueError as error:
-        raise lines.error(f"not a number: {error}.") from None
+        raise lines.error(f"not a number: {str(error).rpartition(': ')[2]}.") from None
     if len(terms) != size or _TERM.sub("", tail).strip():
         raise lines.error(f"the relation announces {size} terms and has {len(terms)} readable ones.")
     return right, terms

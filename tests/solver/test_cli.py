@@ -65,7 +65,10 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, capsys: pytest.Captur
     problem.write_text("0\n1\n0 ten 1 u 0 20 0 0 0\n0\n")
     code, answer = _run(capsys, "solve", problem)
     assert code == 2
-    assert "bad.jj:3" in answer["error"]
+    assert answer["error"].endswith("bad.jj:3, cell 0: not a number: 'ten'.")
+    problem.write_text("0\n1\n0 10 1 u 0 20 0 0 0\n1\n0 one : 0 (1)\n")
+    code, answer = _run(capsys, "solve", problem)
+    assert (code, answer["error"].partition("bad.jj:")[2]) == (2, "5: not a number: 'one'.")
     (tmp_path / "pattern").write_text("7\n99\n")
     code, answer = _run(capsys, "audit", instance_file("rta_ex1"), "--pattern", tmp_path / "pattern")
     assert code == 2
@@ -98,3 +101,38 @@ def test_what_insiders_find_out_is_told_on_demand(tmp_path: Path, capsys: pytest
         assert known["required"] == [27, 33]
     assert main(["audit", str(tmp_path / "case.json"), "--insiders"]) == 1
     assert "b: owner of a knows [30, 30]" in capsys.readouterr().out
+
+
+ALONE = "r;v\n" + "".join(
+    f"{region};{v}\n" for region, v in (("A", 90), ("B", 1), ("B", 2), ("C", 3), ("C", 4))
+)
+
+
+def test_a_problem_with_insiders_is_written_as_a_case_and_the_table_isnt_lost_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    units, table = tmp_path / "units.csv", tmp_path / "table.csv"
+    units.write_text(ALONE)
+    words = ("protect", units, "--dims", "r", "--value", "v", "--rule", "freq<3", "--out", table)
+    code, refused = _run(capsys, *words, "--problem", tmp_path / "problem.jj")
+    assert (code, "insiders" in refused["error"], ".json" in refused["error"]) == (2, True, True)
+    assert "primary" in table.read_text()
+    code, done = _run(capsys, *words, "--problem", tmp_path / "problem.json")
+    assert (code, _run(capsys, "solve", tmp_path / "problem.json")[1]["cost"]) == (0, done["cost"])
+
+
+def test_protecting_without_any_rule_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    units = tmp_path / "units.csv"
+    units.write_text(ALONE)
+    words = ("protect", units, "--dims", "r", "--value", "v")
+    told = "nothing is sensitive"
+    assert any(told in notice for notice in _run(capsys, *words)[1]["notices"])
+    assert not any(told in notice for notice in _run(capsys, *words, "--rule", "freq<3")[1]["notices"])
+
+
+@pytest.mark.parametrize("command", ["solve", "audit", "explain", "convert", "protect", "generate"])
+def test_help_says_what_file_a_command_takes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("a JJ file (.jj, .csp, .gz)" in told) == (command in {"solve", "audit", "explain"})
