@@ -103,7 +103,10 @@ def init(folder: Folder) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"{folder} isn't an empty folder. Choose a new one.")
         create_starter(folder)
-        typer.echo(f"{folder} is a small publication. Edit it, then: celosia check {folder}")
+        typer.echo(
+            f"{folder} is a small publication. Edit it, then: celosia check {folder} && "
+            f"celosia run {folder} && celosia serve {folder}"
+        )
 
 
 @app.command("import-schema", rich_help_panel=_PUBLISH)
@@ -195,7 +198,8 @@ def check(folder: Folder) -> None:
     with failures_in_words():
         publication = bootstrap.check_publication(folder)
         sheets = sum(1 for _ in publication.sheets())
-        typer.echo(f"{folder} is in order: {len(publication.cubes)} cubes, {sheets} sheets.")
+        cubes = _counted(len(publication.cubes), "cube")
+        typer.echo(f"{folder} is in order: {cubes}, {_counted(sheets, 'sheet')}.")
 
 
 @app.command(rich_help_panel=_CHECK)
@@ -281,6 +285,10 @@ def attack(
         tell.attack(report)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _run(folder: Path, step: str | None = None) -> None:

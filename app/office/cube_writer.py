@@ -151,19 +151,19 @@ def with_rules(text: str, choice: CubeChoice) -> str:
     if "confidentiality" not in document:
         document["confidentiality"] = tomlkit.table()
     rules = document["confidentiality"]
-    if choice.name in rules:
-        return text
-    mine = tomlkit.table()
-    count = tomlkit.table()
-    count["rules"] = [{"rule": "threshold", "n": choice.threshold}]
-    mine[choice.count_caption] = count
+    mine = rules.get(choice.name) or tomlkit.table()
+    if choice.count_caption not in mine:
+        count = tomlkit.table()
+        count["rules"] = [{"rule": "threshold", "n": choice.threshold}]
+        mine[choice.count_caption] = count
     for item in choice.columns:
-        if item.role == "measure":
+        if item.role == "measure" and item.column not in mine:
             amount = tomlkit.table()
             amount["with"] = choice.count_caption
             amount["rules"] = [{"rule": "p-percent", "p": 10}]
             mine[item.column] = amount
-    rules[choice.name] = mine
+    if choice.name not in rules:
+        rules[choice.name] = mine
     return str(tomlkit.dumps(document))
 
 

@@ -20,6 +20,11 @@ from app.office.intake import Problem, Rows, Writing, read_rows
 #: Values that a column may have to be offered as a level.
 MOST_MEMBERS = 20_000
 
+#: Texts tell respondents apart where they have more values than `MANY`, each in fewer rows than `FEW`; others
+#: holdings, where each has fewer respondents than that.
+MANY = 50
+FEW = 3
+
 #: What statistical files call sampling weights, in the office's languages.
 _WEIGHT = re.compile(
     r"(?:(?:sampl(?:e|ing)|design|final|survey)[ _.-]?)?(?:weights?|wgt|wt)"
@@ -51,8 +56,8 @@ class ColumnFacts:
 class Proposal:
     """What a column could be.
 
-    ``role`` is level, label, measure, respondent, weight or nothing; ``above`` the column of the level above;
-    ``labels`` the level that it gives captions to.
+    ``role`` is level, label, measure, respondent, holding, weight or nothing; ``above`` the column of the
+    level above; ``labels`` the level that it gives captions to.
     """
 
     column: str
@@ -185,9 +190,10 @@ def _as_array(column: _Column) -> NDArray[np.int64]:
 def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) -> tuple[Proposal, ...]:
     """What each column could be, from its values and from which column determines which.
 
-    A column with a value of its own in every row tells respondents apart; numbers that are called a weight
-    are sampling weights, others with many values measures; of the rest, A lies below B where each A has one
-    B, and labels it where each B has one A too.
+    A column with a value of its own in every row tells respondents apart, and where there is none, the texts
+    with most values do if each comes in few rows; texts like them that these decide are holdings. Numbers
+    that are called a weight are sampling weights, others with many values measures; of the rest, A lies below
+    B where each A has one B, and labels it where each B has one A too.
     """
     roles: dict[str, Proposal] = {}
     levels: list[int] = []
@@ -208,6 +214,20 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
         else:
             roles[fact.name] = Proposal(fact.name, "nothing")
     arrays = {number: _as_array(columns[number]) for number in levels}
+    if "respondent" not in {p.role for p in roles.values()}:
+        # A level whose members have a handful of rows each would publish respondents one by one.
+        texts = sorted(
+            (a for a in levels if not facts[a].numeric and facts[a].distinct > MANY),
+            key=lambda a: -facts[a].distinct,
+        )
+        if texts and facts[texts[0]].distinct > n // FEW:
+            unit, few = texts[0], facts[texts[0]].distinct // FEW
+            owners = [
+                a for a in texts[1:] if facts[a].distinct > few and _determines(arrays[unit], arrays[a])
+            ]
+            for number, role in zip((unit, *owners[:1]), ("respondent", "holding"), strict=False):
+                roles[facts[number].name] = Proposal(facts[number].name, role)
+                levels.remove(number)
     below: dict[int, list[int]] = {number: [] for number in levels}
     for a in levels:
         for b in levels:

@@ -71,7 +71,8 @@ def test_help_names_every_command() -> None:
 
 
 def test_a_new_publication_checks_runs_and_reports(published: Path) -> None:
-    assert celosia("check", str(published)).returncode == 0
+    checked = celosia("check", str(published))
+    assert (checked.returncode, "in order: 1 cube, 2 sheets." in checked.stdout) == (0, True)
     status = json.loads(celosia("status", str(published), "--json").stdout)
     assert status["release"]["state"] == "live"
     assert status["exposures"] == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -99,6 +100,27 @@ def test_roles_and_hierarchies_are_proposed(tmp_path: Path) -> None:
     assert (found["code"].role, found["code"].labels) == ("label", "region")
     assert (found["sector"].role, found["sector"].above) == ("level", "")
     assert found["turnover"].role == "measure"
+
+
+def test_who_answers_in_several_rows_is_proposed_as_respondent_and_never_as_a_level(tmp_path: Path) -> None:
+    """Each row counted as one, a threshold of three would show two shops that answered in two years."""
+    lines = ["shop,owner,town,trade,year,sales"]
+    for shop in range(120):
+        lines += [
+            f"s{shop},o{shop // 2},t{shop // 15},trade {shop % 3},{year},{shop + 0.5}"
+            for year in (2023, 2024)
+        ]
+    found = {item.column: item for item in surveyed(tmp_path, "\n".join(lines).encode()).proposals}
+    roles = {name: item.role for name, item in found.items()}
+    assert roles == {
+        "shop": "respondent",
+        "owner": "holding",
+        "town": "level",
+        "trade": "level",
+        "year": "level",
+        "sales": "measure",
+    }
+    assert {item.above for item in found.values()} == {""}
 
 
 @pytest.mark.parametrize(
@@ -260,6 +282,23 @@ def test_an_upload_becomes_a_cube_that_the_pipeline_can_use(
         "draft.edit",
         "facts.upload",
     ]
+
+
+def test_a_cube_made_again_with_more_measures_has_rules_for_each_and_keeps_those_it_had(
+    studio: ASGIApp, office: Office
+) -> None:
+    ana, draft = begin(studio)
+    body = written().replace(b",turnover", b",turnover,staff", 1)
+    body = b"\n".join(line + b",3.5" * (n > 0) for n, line in enumerate(body.split(b"\n")) if line)
+    address = ana.post(f"{draft}/data", files={"facts": ("f.csv", body, "text/csv")}).headers["location"]
+    for staff, threshold in (("nothing", "4"), ("measure", "9")):
+        fields = form_of(ana.get(address).text) | {"cube": "Mine", "threshold": threshold}
+        columns = body.split(b"\n")[0].decode().split(",")
+        made = ana.post(address.split("?")[0], fields | {f"c{columns.index('staff')}.role": staff})
+        assert made.status_code == 303, made.text
+    version = office.versions.version(int(draft.rsplit("/", 1)[1]))
+    rules = tomllib.loads(office.versions.files(version).texts["publication.toml"])["confidentiality"]["Mine"]
+    assert (rules.keys(), rules["Number"]["rules"][0]["n"]) == ({"Number", "turnover", "staff"}, 4)
 
 
 def test_a_column_that_is_no_number_is_no_measure_and_the_form_stays(studio: ASGIApp) -> None:
