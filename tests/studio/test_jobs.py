@@ -48,12 +48,17 @@ def test_a_run_from_the_button_to_its_results(
 ) -> None:
     monkeypatch.setattr("app.office.work.REPORT_SECONDS", pause)
     admin = Visitor(studio).sign_in(Role.ADMIN)
+    for visitor, may in ((admin, True), (Visitor(studio).sign_in(Role.ANALYST), False)):
+        assert (
+            'class="button" href="/studio/jobs"' in visitor.get(f"/studio/versions/{version}").text
+        ) == may
     assert f'value="{version}"' in admin.get("/studio/jobs").text
     response = admin.post("/studio/jobs", {"version": str(version)})
     assert response.headers["location"] == "/studio/jobs/1?said=queued"
     page = admin.get("/studio/jobs/1")
     assert "waiting" in page.text
     assert 'http-equiv="refresh"' in page.text
+    assert 'class="button" href="/studio/releases"' not in page.text
     assert "<script>" not in page.text
     lease = claim(table)
     url = str(office.store.database.engine.url)
@@ -64,6 +69,7 @@ def test_a_run_from_the_button_to_its_results(
     assert office.jobs.view(1).job.state is JobState.DONE, office.jobs.view(1).job.error
     assert 'http-equiv="refresh"' not in page.text
     assert "Results by problem" in page.text
+    assert 'class="button" href="/studio/releases"' in page.text
     assert '<path class="upper"' in page.text
     auditor = Visitor(studio).sign_in(Role.AUDITOR)
     assert "Try again" not in auditor.get("/studio/jobs/1").text
