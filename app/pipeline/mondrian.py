@@ -16,7 +16,7 @@ from lxml import etree
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.numbers import format_decimals
 from app.mdx import parse_expression, quote
-from app.pipeline.mondrian_roles import NONE, Grants, HierarchyGrant
+from app.pipeline.mondrian_roles import NONE, Grants, HierarchyGrant, roles_of
 from app.pipeline.relations import Select, quoted, relation_of, sql_child
 from app.pipeline.toml_text import comment, pairs
 
@@ -133,18 +133,29 @@ class _Schema:
         self.shared = {item.get("name", ""): item for item in root.findall("Dimension")}
         self.cubes = {item.get("name", ""): item for item in root.findall("Cube")}
         self.role = None if role is None else self.find_role(role)
-        self.grants = Grants(self.role)
+        #: The role, and those that it is a union of.
+        self.roles = () if self.role is None else (self.role, *self.united(self.role))
+        self.grants = Grants(None if self.role is None else self.united(self.role))
         #: What the role doesn't see of the cube at hand, so that no formula may name it.
         self.unseen: set[str] = set()
 
     def find_role(self, name: str) -> etree._Element:
-        roles = {item.get("name", ""): item for item in self.root.findall("Role")}
+        roles = self.all_roles()
         if name not in roles:
             there = f"There is {', '.join(roles)}." if roles else "It has none."
             raise UserError(Mistake(self.file, 0, 0, f"The schema has no role {name}.", there))
-        if roles[name].find("Union") is not None:
-            self.leave(roles[name], f"Union of role {name} is left: import each of its roles.")
         return roles[name]
+
+    def all_roles(self) -> dict[str, etree._Element]:
+        return {item.get("name", ""): item for item in self.root.findall("Role")}
+
+    def united(self, role: etree._Element) -> tuple[etree._Element, ...]:
+        try:
+            return tuple(roles_of(role, self.all_roles()))
+        except KeyError as error:
+            what = f"Role {role.get('name')} is a union with {error.args[0]}"
+            hint = "There is no such role, or it is a union with itself."
+            raise UserError(Mistake(self.file, role.sourceline or 0, 0, f"{what}.", hint)) from None
 
     def leave(self, element: etree._Element, what: str) -> None:
         self.left.setdefault(f"{self.file}:{element.sourceline}: {what}")
@@ -171,7 +182,7 @@ class _Schema:
             tag = str(element.tag)
             if any(above.tag in _LEFT for above in element.iterancestors()):
                 continue
-            if element is self.role or (self.role is not None and self.role in element.iterancestors()):
+            if any(element is role or role in element.iterancestors() for role in self.roles):
                 continue
             if tag in _LEFT:
                 name = element.get("name") or element.get("table") or ""
@@ -349,7 +360,7 @@ class _Schema:
             return
         name = f"{hierarchy} of {self.role.get('name')}"
         what = f"members that role {self.role.get('name')} may see of {hierarchy}"
-        if grant.top:
+        if grant.tops:
             self.leave(self.role, f"{what} aren't told: their names begin above the level where it begins.")
             return
         lines = pairs(name=name, formula=grant.set_text())
@@ -371,10 +382,10 @@ class _Schema:
         lines += pairs(name=name, caption=element.get("caption"))
         levels = element.findall("Level")
         names = [level.get("name", "").lower() for level in levels]
-        first = names.index(grant.top) if grant.top in names else 0
-        last = names.index(grant.bottom) if grant.bottom in names else len(levels) - 1
+        first = min((names.index(top) for top in grant.tops if top in names), default=0)
+        last = max((names.index(low) for low in grant.bottoms if low in names), default=len(levels) - 1)
         self.unseen |= {*names[:first], *names[last + 1 :]}
-        if element.get("hasAll", "true") == "true" and not grant.top:
+        if element.get("hasAll", "true") == "true" and not grant.tops:
             everything = element.get("allMemberCaption") or element.get("allMemberName") or f"All {name}s"
             lines += pairs(all=everything)
         default = re.findall(r"\[([^\]]*)\]", element.get("defaultMember", ""))

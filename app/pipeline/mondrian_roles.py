@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
@@ -25,31 +26,97 @@ class HierarchyGrant:
     ----------
     access : str
         ``all``, ``custom`` or ``none``.
-    top, bottom : str
-        Names of the first and last level that may be seen; empty: of any.
-    members : tuple of (str, bool)
-        Members and whether they are granted, with all beneath them; the later ones count.
+    tops, bottoms : tuple of str
+        Names of levels: the uppermost of the tops and the lowest of the bottoms bound what may be seen;
+        empty: nothing bounds it.
+    members : tuple of tuple of (str, bool)
+        For each role that grants members: members and whether they are granted, with all beneath them; the
+        later ones count. What any of the roles grants is granted; empty: all members are.
     """
 
     access: str
-    top: str = ""
-    bottom: str = ""
-    members: tuple[tuple[str, bool], ...] = ()
+    tops: tuple[str, ...] = ()
+    bottoms: tuple[str, ...] = ()
+    members: tuple[tuple[tuple[str, bool], ...], ...] = ()
 
     def set_text(self) -> str:
         """The members granted, as an MDX set in hierarchical order."""
-        text = "{}"
-        for member, granted in self.members:
-            branch = f"Descendants({member})"
-            text = f"Union({text}, {branch})" if granted else f"Except({text}, {branch})"
-        return f"Hierarchize({text})"
+        texts = []
+        for grants in self.members:
+            text = "{}"
+            for member, granted in grants:
+                branch = f"Descendants({member})"
+                text = f"Union({text}, {branch})" if granted else f"Except({text}, {branch})"
+            texts.append(text)
+        whole = texts[0]
+        for text in texts[1:]:
+            whole = f"Union({whole}, {text})"
+        return f"Hierarchize({whole})"
+
+
+def _joined(grants: Sequence[HierarchyGrant]) -> HierarchyGrant:
+    """What several roles grant of a hierarchy together."""
+    some = [grant for grant in grants if grant.access != NONE]
+    whole = [grant for grant in some if grant.access == ALL]
+    if not some or whole:
+        return whole[0] if whole else _NOTHING
+
+    def joined(parts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        return sum(parts, ()) if all(parts) else ()
+
+    return HierarchyGrant(
+        CUSTOM,
+        joined([grant.tops for grant in some]),
+        joined([grant.bottoms for grant in some]),
+        sum((grant.members for grant in some), ()) if all(grant.members for grant in some) else (),
+    )
 
 
 _WHOLE, _NOTHING = HierarchyGrant(ALL), HierarchyGrant(NONE)
 
 
+def roles_of(role: etree._Element, roles: Mapping[str, etree._Element]) -> Iterator[etree._Element]:
+    """The roles whose grants a role has: its own, or those of the roles that it is a union of.
+
+    Raises
+    ------
+    KeyError
+        With the name of a role that there isn't, or that is a union of itself.
+    """
+    union = role.find("Union")
+    if union is None:
+        yield role
+        return
+    others = {name: item for name, item in roles.items() if item is not role}
+    for usage in union.findall("RoleUsage"):
+        yield from roles_of(others[usage.get("roleName", "")], others)
+
+
 class Grants:
-    """Reads the grants of a role; without a role everything is granted."""
+    """What roles grant together; without a role everything is granted."""
+
+    def __init__(self, roles: Sequence[etree._Element] | None) -> None:
+        self._roles = tuple(_RoleGrants(role) for role in ([None] if roles is None else roles))
+
+    def sees_cube(self, cube: str) -> bool:
+        return any(role.sees_cube(cube) for role in self._roles)
+
+    def hierarchy(self, cube: str, dimension: str, name: str) -> HierarchyGrant:
+        """What is granted of a hierarchy that the schema calls ``[Dimension]`` or ``[Dimension.Name]``."""
+        return _joined([role.hierarchy(cube, dimension, name) for role in self._of(cube)])
+
+    def sees_measure(self, cube: str, name: str) -> bool:
+        return any(role.sees_measure(cube, name) for role in self._of(cube))
+
+    def sees_dimension(self, cube: str, dimension: str) -> bool:
+        return any(role.sees_dimension(cube, dimension) for role in self._of(cube))
+
+    def _of(self, cube: str) -> list[_RoleGrants]:
+        return [role for role in self._roles if role.sees_cube(cube)]
+
+
+class _RoleGrants:
+    """Reads the grants of one role."""
 
     def __init__(self, role: etree._Element | None) -> None:
         self._schema = ALL
@@ -72,18 +139,19 @@ class Grants:
         return access != NONE
 
     def hierarchy(self, cube: str, dimension: str, name: str) -> HierarchyGrant:
-        """What is granted of a hierarchy that the schema calls ``[Dimension]`` or ``[Dimension.Name]``."""
         wanted = {dimension.lower()} if name == dimension else {f"{dimension}.{name}".lower(), name.lower()}
         for item in self._grants(cube, "HierarchyGrant"):
             if _plain(item.get("hierarchy")) in wanted:
+                top, bottom = (_plain(item.get(key)).split(".")[-1] for key in ("topLevel", "bottomLevel"))
+                members = tuple(
+                    (member.get("member", ""), member.get("access", NONE) == ALL)
+                    for member in item.findall("MemberGrant")
+                )
                 return HierarchyGrant(
                     item.get("access", NONE),
-                    _plain(item.get("topLevel")).split(".")[-1],
-                    _plain(item.get("bottomLevel")).split(".")[-1],
-                    tuple(
-                        (member.get("member", ""), member.get("access", NONE) == ALL)
-                        for member in item.findall("MemberGrant")
-                    ),
+                    (top,) if top else (),
+                    (bottom,) if bottom else (),
+                    (members,) if members else (),
                 )
         if not self.sees_dimension(cube, dimension):
             return _NOTHING
@@ -97,7 +165,8 @@ class Grants:
                 _plain(item.get("hierarchy")) == "measures" for item in self._grants(cube, "HierarchyGrant")
             )
         wanted = _plain(f"[Measures].{quote(name)}")
-        return {_plain(member): granted for member, granted in grant.members}.get(wanted, False)
+        granted = {_plain(member): may for grants in grant.members for member, may in grants}
+        return granted.get(wanted, False)
 
     def _default(self, cube: str) -> bool:
         grant = self._cubes.get(cube)

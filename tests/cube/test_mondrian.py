@@ -227,6 +227,52 @@ ROLES = """
   <UserDefinedFunction"""
 
 
+UNIONS = """
+  <Role name="south">
+    <SchemaGrant access="none">
+      <CubeGrant cube="Sales" access="all">
+        <HierarchyGrant hierarchy="[Promo]" access="none"/>
+        <HierarchyGrant hierarchy="[Store]" access="custom" bottomLevel="[Store].[Region]">
+          <MemberGrant member="[Store].[South]" access="all"/>
+        </HierarchyGrant>
+        <HierarchyGrant hierarchy="[Measures]" access="custom">
+          <MemberGrant member="[Measures].[Turnover]" access="all"/>
+        </HierarchyGrant>
+      </CubeGrant>
+    </SchemaGrant>
+  </Role>
+  <Role name="both"><Union><RoleUsage roleName="north"/><RoleUsage roleName="south"/></Union></Role>
+  <Role name="more"><Union><RoleUsage roleName="both"/><RoleUsage roleName="stock"/></Union></Role>
+  <Role name="round"><Union><RoleUsage roleName="round"/></Union></Role>
+  <Role name="lost"><Union><RoleUsage roleName="nobody"/></Union></Role>
+  <UserDefinedFunction"""
+
+
+def test_a_union_of_roles_sees_what_any_of_them_does(folder: Path) -> None:
+    roles = ROLES.replace("\n  <UserDefinedFunction", UNIONS)
+    (folder / "shop.xml").write_text(SCHEMA.replace("\n  <UserDefinedFunction", roles))
+    url = f"sqlite:///{folder / 'shop.db'}"
+    imported = import_schema(folder / "shop.xml", url, role="both")
+    assert list(imported.files) == ["sales.toml"]
+    list(write_files(imported.files, folder / "cubes"))
+    sales = opened(folder, "sales.toml")
+    cube = sales.discover()
+    assert [measure.name for measure in cube.measures] == ["Units", "Clerks", "Turnover"]
+    # One role sees weeks, the other cities; neither sees Promo.
+    trees = {tree.unique_name: tree for tree in cube.hierarchies}
+    assert "[Time.Weekly]" in trees
+    assert "[Promo]" not in trees
+    assert [level.name for level in trees["[Store]"].levels] == ["(All)", "Region", "City"]
+    seen = table(sales, "SELECT [Store of both] ON 0 FROM Sales WHERE [Measures].[Units]")
+    assert {"North", "Oslo", "South", "Rome"} <= set(seen)
+    sales.close()
+    files = import_schema(folder / "shop.xml", url, role="more").files
+    assert list(files) == ["sales.toml", "stock.toml", "both.toml"]
+    for name, other in (("round", "round"), ("lost", "nobody")):
+        with pytest.raises(UserError, match=rf"Role {name} is a union with {other}\. There is no such role"):
+            import_schema(folder / "shop.xml", url, role=name)
+
+
 def test_a_role_sees_what_it_is_granted(folder: Path) -> None:
     (folder / "shop.xml").write_text(SCHEMA.replace("\n  <UserDefinedFunction", ROLES))
     url = f"sqlite:///{folder / 'shop.db'}"
