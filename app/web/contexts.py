@@ -314,6 +314,7 @@ class ApiPage:
     template: ClassVar[str] = "api.html"
     frame: Frame
     groups: tuple[AddressGroup, ...]
+    xmla: str
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,8 @@ class Site:
                 (example("/api/v1/openapi.json"),),
             ),
         )
-        return ApiPage(self.frame(self._("Data for programs"), "api", crumbs=()), groups)
+        frame = self.frame(self._("Data for programs"), "api", crumbs=())
+        return ApiPage(frame, groups, f"{self.base}/xmla")
 
     def search(self, words: str, index: SearchIndex) -> SearchPage:
         return SearchPage(

@@ -222,6 +222,13 @@ def test_static_files_are_named_by_their_bytes(site: ASGIApp) -> None:
         assert "must-revalidate" in ask(site, other).headers["cache-control"]
 
 
+def test_the_address_for_spreadsheets_can_be_copied_as_it_stands(site: ASGIApp) -> None:
+    page = ask(site, "/en/api")
+    canonical = re.search(r'rel="canonical" href="([^"]+)/en/api"', page.text)
+    assert canonical is not None
+    assert f" {canonical[1]}/xmla." in page.text
+
+
 def test_the_api_names_members_parents_and_downloads(site: ASGIApp) -> None:
     catalogue = json.loads(ask(site, "/api/v1/catalogue.json").text)
     sheet = catalogue["folders"][0]["sheets"][1]
