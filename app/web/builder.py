@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import urlencode
 
+import numpy as np
+
 from app.domain.cube import Cube, Hierarchy, text_in
 from app.domain.errors import Mistake
 from app.domain.masked import CellStatus
@@ -77,6 +79,9 @@ def written(cube: Cube, pairs: Sequence[tuple[str, str]]) -> str:
             slicer += part.members
         elif part.place:
             axes[part.place].append(_members(hierarchy, part))
+        elif hierarchy.time and not hierarchy.has_all and not hierarchy.default_member:
+            # Left out, it would be the first period that there is; who doesn't say expects the last one.
+            slicer.append(_latest(hierarchy))
     lines = [f"SELECT {' * '.join(axes['columns'])} ON COLUMNS"]
     if axes["rows"]:
         lines[0] += ","
@@ -101,6 +106,11 @@ def _members(hierarchy: Hierarchy, part: _Part) -> str:
         raise RefusalError(400, NO_MEMBER, name=part.level)
     level = part.level or levels[min(1 if hierarchy.has_all else 0, len(levels) - 1)]
     return f"{level}.Members"
+
+
+def _latest(hierarchy: Hierarchy) -> str:
+    """The last member of the level that the default member is of."""
+    return hierarchy.unique_names[int(np.flatnonzero(hierarchy.depth == 0)[-1])]
 
 
 def _set(names: Sequence[str]) -> str:
