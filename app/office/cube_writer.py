@@ -10,7 +10,9 @@ import tomlkit
 
 from app.domain.errors import UserError
 
-ROLES = ("level", "label", "measure", "respondent", "holding", "weight", "nothing")
+#: ``time`` is a level of periods, which don't add up to anything: its hierarchy has no total.
+ROLES = ("level", "time", "label", "measure", "respondent", "holding", "weight", "nothing")
+LEVELS = ("level", "time")
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,13 @@ class CubeChoice:
             raise UserError("A cube's name has letters, digits, spaces, - and _.")
         if not 1 <= self.threshold <= 1000:
             raise UserError("A threshold is a whole number from 1 to 1000.")
-        known = {item.column for item in self.columns if item.role == "level"}
+        known = {item.column for item in self.columns if item.role in LEVELS}
         if not known:
             raise UserError("Choose a column as a level at least, so that there is something to count by.")
         for item in self.columns:
             if item.role not in ROLES:
                 raise UserError(f"{item.role} is nothing that a column can be.")
-            if item.role == "level" and item.above and (item.above not in known or item.above == item.column):
+            if item.role in LEVELS and item.above and (item.above not in known or item.above == item.column):
                 raise UserError(f"Column {item.column} can't lie below {item.above}, which is no level.")
             if item.role == "label" and item.labels not in known:
                 raise UserError(f"Column {item.column} labels {item.labels or 'nothing'}, which is no level.")
@@ -66,7 +68,7 @@ def chains(columns: Sequence[ColumnChoice]) -> tuple[tuple[str, ...], ...]:
     UserError
         If levels lie below each other in a ring.
     """
-    above = {item.column: item.above for item in columns if item.role == "level"}
+    above = {item.column: item.above for item in columns if item.role in LEVELS}
     found = []
     for leaf in above:
         if leaf in above.values():
@@ -100,13 +102,17 @@ def write_cube(choice: CubeChoice) -> str:
                 facts[role] = item.column
     document["facts"] = facts
     labels = {item.labels: item.column for item in choice.columns if item.role == "label"}
+    periods = {item.column for item in choice.columns if item.role == "time"}
     dimensions = tomlkit.aot()
     for chain in chains(choice.columns):
         dimension = tomlkit.table()
         dimension["name"] = chain[-1]
         dimension["caption"] = _texts(language, chain[-1])
         hierarchy = tomlkit.table()
-        hierarchy["all"] = _texts(language, choice.all_caption)
+        if periods.isdisjoint(chain):
+            hierarchy["all"] = _texts(language, choice.all_caption)
+        else:
+            hierarchy["time"] = True
         levels = tomlkit.aot()
         for column in chain:
             level = tomlkit.table()

@@ -31,6 +31,22 @@ _WEIGHT = re.compile(
     r"|(?:factor|fact|coeficient|coeficiente)(?:[ _.-]?(?:de|d))?[ _.-]?(?:elev\w*|expan\w*|pond\w*)"
     r"|pesos?|pes|pondera\w*|elevador|facele\w*"
 )
+#: What the columns that tell respondents apart are called.
+_IDENTITY = re.compile(
+    r"(?:(?:id|num|no|cod|code|codi|codigo)[ _.-]?)?"
+    r"(?:id|nif|cif|nie|dni|vat|firm|company|enterprise|business|establishment|respondent|unit|person|household"
+    r"|empresa|firma|establecimiento|establiment|hogar|llar|persona|informante?)"
+    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?"
+    r"|.*[ _.-]id|id[ _.-].*|ident(?:if\w*)?"
+)
+#: Years, halves, quarters, months, weeks and days as statistical files write them; T: quarters in Spanish.
+_PERIOD = re.compile(
+    r"(?:199\d|20\d\d|2100)|(?:1[89]|20|21)\d\d[ -]?(?:[SH][12]|[QT][1-4]|M(?:0[1-9]|1[0-2])|W[0-5]\d)"
+    r"|(?:1[89]|20|21)\d\d[-/](?:0[1-9]|1[0-2])(?:[-/](?:0[1-9]|[12]\d|3[01]))?",
+    re.IGNORECASE,
+)
+#: Years that sort respondents, and don't say when they were asked.
+_OF_BIRTH = re.compile(r"birth|born|nacim|nac(?:id[oa])?$|naix|found|constru|built", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -39,7 +55,7 @@ class ColumnFacts:
     """What a column holds.
 
     ``distinct`` is -1 above `MOST_MEMBERS`; ``wrong`` is the first line whose value is no number although
-    nearly all are.
+    nearly all are; ``period`` says that all values are years, quarters or the like.
     """
 
     name: str
@@ -50,14 +66,15 @@ class ColumnFacts:
     missing: int
     examples: tuple[str, ...]
     wrong: int = 0
+    period: bool = False
 
 
 @dataclass(frozen=True)
 class Proposal:
     """What a column could be.
 
-    ``role`` is level, label, measure, respondent, holding, weight or nothing; ``above`` the column of the
-    level above; ``labels`` the level that it gives captions to.
+    ``role`` is level, time (a level of periods), label, measure, respondent, holding, weight or nothing;
+    ``above`` the column of the level above; ``labels`` the level that it gives captions to.
     """
 
     column: str
@@ -124,7 +141,13 @@ class _Column:
             self.missing,
             tuple(text for text in list(self.codes)[:4] if text),
             self.other_lines[0][0] if self.mostly_numbers and self.other_lines else 0,
+            self.periods,
         )
+
+    @property
+    def periods(self) -> bool:
+        named = _OF_BIRTH.search(self.name.strip()) is None
+        return named and not self.full and not self.missing and all(map(_PERIOD.fullmatch, self.codes))
 
 
 def survey(path: Path, writing: Writing) -> Survey:
@@ -190,14 +213,23 @@ def _as_array(column: _Column) -> NDArray[np.int64]:
 def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) -> tuple[Proposal, ...]:
     """What each column could be, from its values and from which column determines which.
 
-    A column with a value of its own in every row tells respondents apart, and where there is none, the texts
-    with most values do if each comes in few rows; texts like them that these decide are holdings. Numbers
-    that are called a weight are sampling weights, others with many values measures; of the rest, A lies below
-    B where each A has one B, and labels it where each B has one A too.
+    A column that is called what tells respondents apart does, where its values come in few rows, or once a
+    period; else one with a value of its own in every row, and where there is none, the texts with most values
+    if each comes in few rows; texts like them that these decide are holdings. Periods are levels of time.
+    Numbers that are called a weight are sampling weights, others with many values measures; of the rest, A
+    lies below B where each A has one B, and labels it where each B has one A too.
     """
+    unit = _called_respondent(columns, facts, n)
     roles: dict[str, Proposal] = {}
+    if unit is not None:
+        roles[facts[unit].name] = Proposal(facts[unit].name, "respondent")
     levels: list[int] = []
     for number, fact in enumerate(facts):
+        if number == unit:
+            continue
+        if fact.period and 1 < fact.distinct <= max(MANY, n // 2):
+            levels.append(number)
+            continue
         every = (fact.distinct == -1 or fact.distinct >= 0.9 * n) and not fact.missing and n > 20
         if (
             every
@@ -214,20 +246,22 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
         else:
             roles[fact.name] = Proposal(fact.name, "nothing")
     arrays = {number: _as_array(columns[number]) for number in levels}
-    if "respondent" not in {p.role for p in roles.values()}:
-        # A level whose members have a handful of rows each would publish respondents one by one.
-        texts = sorted(
-            (a for a in levels if not facts[a].numeric and facts[a].distinct > MANY),
-            key=lambda a: -facts[a].distinct,
-        )
-        if texts and facts[texts[0]].distinct > n // FEW:
-            unit, few = texts[0], facts[texts[0]].distinct // FEW
-            owners = [
-                a for a in texts[1:] if facts[a].distinct > few and _determines(arrays[unit], arrays[a])
-            ]
-            for number, role in zip((unit, *owners[:1]), ("respondent", "holding"), strict=False):
-                roles[facts[number].name] = Proposal(facts[number].name, role)
-                levels.remove(number)
+    # A level whose members have a handful of rows each would publish respondents one by one.
+    texts = sorted(
+        (a for a in levels if not facts[a].numeric and not facts[a].period and facts[a].distinct > MANY),
+        key=lambda a: -facts[a].distinct,
+    )
+    told_apart = "respondent" in {p.role for p in roles.values()}
+    if not told_apart and texts and facts[texts[0]].distinct > n // FEW:
+        unit = texts.pop(0)
+        roles[facts[unit].name] = Proposal(facts[unit].name, "respondent")
+        levels.remove(unit)
+    if unit is not None and not columns[unit].full:
+        few, units = facts[unit].distinct // FEW, _as_array(columns[unit])
+        owners = [a for a in texts if facts[a].distinct > few and _determines(units, arrays[a])]
+        for number in owners[:1]:
+            roles[facts[number].name] = Proposal(facts[number].name, "holding")
+            levels.remove(number)
     below: dict[int, list[int]] = {number: [] for number in levels}
     for a in levels:
         for b in levels:
@@ -238,7 +272,7 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
         for b in below[a]:
             if (
                 facts[a].distinct == facts[b].distinct
-                and a < b
+                and (not facts[a].period, a) < (not facts[b].period, b)
                 and a not in labelled
                 and b not in labelled.values()
             ):
@@ -248,10 +282,41 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
         if number in labelled:
             roles[fact.name] = Proposal(fact.name, "label", labels=facts[labelled[number]].name)
             continue
-        above = [b for b in below[number] if b not in labelled and facts[b].distinct < fact.distinct]
+        above = [
+            b
+            for b in below[number]
+            if b not in labelled and facts[b].distinct < fact.distinct and facts[b].period == fact.period
+        ]
         nearest = max(above, key=lambda b: facts[b].distinct, default=None)
-        roles[fact.name] = Proposal(fact.name, "level", above="" if nearest is None else facts[nearest].name)
+        roles[fact.name] = Proposal(
+            fact.name,
+            "time" if fact.period else "level",
+            above="" if nearest is None else facts[nearest].name,
+        )
     return tuple(roles[fact.name] for fact in facts)
+
+
+def _called_respondent(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) -> int | None:
+    """The column that is called what tells respondents apart, and could."""
+    periods = [column for column, fact in zip(columns, facts, strict=True) if fact.period]
+    found: dict[int, int] = {}
+    for number, fact in enumerate(facts):
+        whole = (fact.integer and not fact.negative) or not fact.numeric
+        if not whole or fact.missing or fact.period or not _IDENTITY.fullmatch(fact.name.strip().casefold()):
+            continue
+        if fact.distinct == -1:
+            found[number] = MOST_MEMBERS + 1
+        elif fact.distinct > MANY and (
+            fact.distinct > n // FEW or any(_pairs(columns[number], period) >= 0.9 * n for period in periods)
+        ):
+            found[number] = fact.distinct
+    return max(found, key=lambda number: found[number], default=None)
+
+
+def _pairs(a: _Column, b: _Column) -> int:
+    """How many pairs of values of two columns there are."""
+    left, right = _as_array(a), _as_array(b)
+    return len(np.unique(left * len(b.codes) + right))
 
 
 def _is_weight(fact: ColumnFacts) -> bool:

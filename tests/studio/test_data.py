@@ -117,10 +117,84 @@ def test_who_answers_in_several_rows_is_proposed_as_respondent_and_never_as_a_le
         "owner": "holding",
         "town": "level",
         "trade": "level",
-        "year": "level",
+        "year": "time",
         "sales": "measure",
     }
     assert {item.above for item in found.values()} == {""}
+
+
+@pytest.mark.parametrize("name", ["id", "NIF", "firm", "Firm_ID", "id empresa", "household id"])
+@pytest.mark.parametrize("years", [2, 8])
+@pytest.mark.parametrize("prefix", ["", "F"])
+def test_the_number_of_a_respondent_in_a_panel_is_no_measure(
+    tmp_path: Path, name: str, years: int, prefix: str
+) -> None:
+    """The file's own totals of numbers of firms would mean nothing, and each row would count as one."""
+    lines = [f"year,{name},town,staff"]
+    for year in range(2017, 2017 + years):
+        lines += [
+            f"{year},{prefix}{90_000 + 7 * firm},t{firm % 9},{firm * year % 977}" for firm in range(150)
+        ]
+    found = surveyed(tmp_path, "\n".join(lines).encode()).proposals
+    assert [item.role for item in found] == ["time", "respondent", "level", "measure"]
+
+
+def test_a_code_of_a_place_with_many_rows_each_is_no_respondent(tmp_path: Path) -> None:
+    lines = ["year,town id,firm,staff"]
+    lines += [f"{2020 + n % 3},{n % 60},{n // 3},{n * n % 977}.5" for n in range(1200)]
+    found = surveyed(tmp_path, "\n".join(lines).encode()).proposals
+    assert [item.role for item in found] == ["time", "level", "respondent", "measure"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("year", ["1990", "2024", "2100"], "time"),
+        ("when", ["2024Q1", "2024Q2", "2025Q1"], "time"),
+        ("trimestre", ["2024T1", "2024T4"], "time"),
+        ("semestre", ["2024-S1", "2024-S2"], "time"),
+        ("month", ["2024-03", "2024-12"], "time"),
+        ("mes", ["2024M01", "2024M02"], "time"),
+        ("day", ["2024-03-31", "2024-04-01"], "time"),
+        ("year of birth", ["1990", "2001"], "level"),
+        ("any de naixement", ["1990", "2001"], "level"),
+        ("code", ["1", "2"], "level"),
+        ("code", ["2024", "9999"], "level"),
+        ("month", ["2024-13", "2024-12"], "level"),
+    ],
+)
+def test_periods_are_levels_of_time(tmp_path: Path, name: str, values: list[str], role: str) -> None:
+    lines = [f"{name},sector,sales"]
+    lines += [f"{values[n % len(values)]},s{n // 7 % 4},{n}.5" for n in range(120)]
+    found = surveyed(tmp_path, "\n".join(lines).encode()).proposals
+    assert [item.role for item in found] == [role, "level", "measure"]
+
+
+def test_time_has_no_total_in_the_cube_that_is_made(studio: ASGIApp, office: Office, tmp_path: Path) -> None:
+    lines = ["firm,year,quarter,sector,sales"]
+    for firm in range(100):
+        lines += [
+            f"{5000 + firm},{year},{year}Q{q},s{firm % 3},{firm}.5" for year in (2023, 2024) for q in (1, 2)
+        ]
+    ana, draft = begin(studio)
+    sent = ana.post(f"{draft}/data", files={"facts": ("f.csv", "\n".join(lines).encode(), "text/csv")})
+    address = sent.headers["location"]
+    made = ana.post(address.split("?")[0], form_of(ana.get(address).text) | {"cube": "Firms", "all": "All"})
+    assert made.status_code == 303, made.text
+    version = office.versions.version(int(draft.rsplit("/", 1)[1]))
+    sheet = (
+        "title.es = 'x'\n[[query]]\nmdx = 'SELECT [quarter].Members ON COLUMNS, "
+        "[sector].Members ON ROWS FROM [Firms]'\n"
+    )
+    office.drafting.put_texts(command_line("t"), version, {"sheets/x.toml": sheet})
+    version = office.versions.version(version.id)
+    (cube,) = check_publication(office.versions.materialise(version, tmp_path / "out")).cubes
+    assert cube.facts.respondent == "firm"
+    assert [
+        ([level.name for level in h.levels], h.time, bool(h.all_captions))
+        for d in cube.dimensions
+        for h in d.hierarchies
+    ] == [(["year", "quarter"], True, False), (["sector"], False, True)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from app.domain.errors import UserError
 from app.domain.people import Permission
 from app.domain.version import Files, Version
-from app.office.cube_writer import ROLES, ColumnChoice, CubeChoice, with_rules, write_cube
+from app.office.cube_writer import LEVELS, ROLES, ColumnChoice, CubeChoice, with_rules, write_cube
 from app.office.intake import ENCODINGS, SEPARATORS, Writing, detect, normalise
 from app.office.survey import Survey, survey, survey_database
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages_of
@@ -37,6 +37,7 @@ def _(text: str) -> str:
 
 ROLE_WORDS = {
     "level": _("level"),
+    "time": _("level of time"),
     "label": _("label of a level"),
     "measure": _("measure"),
     "respondent": _("respondent"),
@@ -317,7 +318,7 @@ def _chosen(visit: Visit, found: Survey) -> tuple[ColumnChoice, ...]:
             ColumnChoice(
                 facts.name,
                 role,
-                other if role == "level" else "",
+                other if role in LEVELS else "",
                 other if role == "label" else "",
                 visit.text(f"c{number}.negative") == "yes" or (role == "measure" and facts.negative),
             )
