@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -226,10 +226,12 @@ class Store:
         layouts: Mapping[Address, Layout],
         result: StepResult,
         making: Making = ALONE,
+        spent: Callable[[], float] | None = None,
     ) -> None:
         """Keep an audited release, with the step result that says so; live at once if that is wanted.
 
-        Whole or not at all.
+        Whole or not at all. ``spent`` says how many seconds the step has taken, once all else is written; the
+        result's own are kept when it is None.
 
         Raises
         ------
@@ -276,7 +278,7 @@ class Store:
             if bodies:
                 connection.execute(sa.insert(t.release_layout), bodies)
             self.book.put(connection, release.id, making)
-            self._put_step(connection, result)
+            self._put_step(connection, result if spent is None else replace(result, seconds=spent()))
 
     # ------------------------------------------------------------------ steps
 

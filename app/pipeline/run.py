@@ -414,8 +414,8 @@ def _digest_of_pattern(crawl_digest: str, pattern: Suppression) -> str:
 
 def _work(context: Context, step: Step, input_digest: str) -> str:
     """Do a step and keep its result; returns the result's digest."""
-    context.progress(StepProgress(step.name, 0, 0, "begins"))
     started = time.perf_counter()
+    context.progress(StepProgress(step.name, 0, 0, "begins"))
     with span(f"step {step.name}"):
         value, summary = step.work(context)
     body = RESULTS.encode(value.release.id if isinstance(value, Made) else value)
@@ -441,7 +441,14 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
             certificate=_certificate(context, value.release, memory),
             trail=context.wish.trail,
         )
-        context.store.publish(value.release, value.catalogue, value.layouts, result, making)
+        context.store.publish(
+            value.release,
+            value.catalogue,
+            value.layouts,
+            result,
+            making,
+            lambda: time.perf_counter() - started,
+        )
     else:
         context.store.put_step(result)
         context.keep(step.name, result.digest, value)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from app.domain.masked import CellStatus
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, export_problems, run
+from app.pipeline.run import STEP_NAMES, Outcome, Wish, export_problems, run
 from solver import Instance
 from tests.pipeline.offices import CUBE, SHEETS, firms, write_csv, write_office
 
@@ -27,6 +28,27 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run_office(folder: Path, store: Store, steps=STEP_NAMES, progress=None) -> Outcome:
     return run(load_publication(folder), store, open_cube, steps, progress)
+
+
+class Stopwatch:
+    """Notes when the release begins, and when its certificate is signed."""
+
+    public = "key"
+    began = signed = 0.0
+
+    def __call__(self, progress: StepProgress) -> None:
+        if progress.step == "release" and not self.began:
+            self.began = time.perf_counter()
+
+    def sign(self, _body: bytes) -> str:
+        self.signed = time.perf_counter()
+        return "signature"
+
+
+def test_the_time_of_the_release_is_counted_up_to_its_publication(office: Path, url: str) -> None:
+    store, watch = open_store(url), Stopwatch()
+    run(load_publication(office), store, open_cube, STEP_NAMES, watch, Wish(signer=watch))
+    assert 0 < watch.signed - watch.began <= store.status()["seconds"]["release"]
 
 
 def test_a_run_makes_a_release_and_says_what_it_found(office: Path, url: str) -> None:
