@@ -29,7 +29,11 @@ class LanguageLink:
 
 @dataclass(frozen=True)
 class Frame:
-    """What surrounds every page; ``latest`` is its address in the live release, on pages of a fixed one."""
+    """What surrounds every page.
+
+    ``fixed``: its address names the release. ``latest``, on pages of a release that isn't live: its address
+    in the live one.
+    """
 
     language: str
     title: str
@@ -44,6 +48,7 @@ class Frame:
     logo: str = ""
     canonical: str = ""
     description: str = ""
+    fixed: bool = False
     latest: str = ""
 
 
@@ -282,6 +287,24 @@ class ConfidentialityPage:
 
 
 @dataclass(frozen=True)
+class PastRelease:
+    """A release that may be read; ``certificate`` is an address, empty without one."""
+
+    number: str
+    date: str
+    address: str
+    live: bool
+    certificate: str
+
+
+@dataclass(frozen=True)
+class ReleasesPage:
+    template: ClassVar[str] = "releases.html"
+    frame: Frame
+    releases: tuple[PastRelease, ...]
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """A sheet that was found: ``members`` lead to it with the choice that shows them."""
 
@@ -371,6 +394,7 @@ Page = (
     | SheetPage
     | EmbedPage
     | ConfidentialityPage
+    | ReleasesPage
     | SearchPage
     | ApiPage
     | BuilderPage

@@ -78,7 +78,8 @@ class Desk:
         contents = self.contents_of(request)
         if language not in contents.catalogue.languages:
             raise RefusalError(404)
-        return Site(contents, language, self.base(request), located(request).prefix)
+        where = located(request)
+        return Site(contents, language, self.base(request), where.prefix, current=where.current)
 
     def below(self, request: Request) -> str:
         """What addresses of the request's release start with."""
@@ -151,8 +152,10 @@ class Desk:
         language = (
             first if first in offered else preferred(request.headers.get("accept-language", ""), offered)
         )
-        prefix = located(request).prefix
-        return language, Site(contents, language, "", prefix) if contents is not None else None
+        where = located(request)
+        if contents is None:
+            return language, None
+        return language, Site(contents, language, "", where.prefix, current=where.current)
 
 
 def problem(status: int, text: str) -> bytes:
