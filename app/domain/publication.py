@@ -262,6 +262,7 @@ class MeasureProtection:
     ``associated_with`` names the protecting measure whose hidden cells are hidden here too.
     ``weight`` is the information loss of hiding a cell: its ``value``, a ``unit``, the ``log`` of the value,
     its ``distance`` from what is sensitive, or the value of another ``measure``, ``weighed_by``.
+    ``unions``: the sum of a relation's hidden cells is protected like a cell.
     """
 
     cube: str
@@ -270,6 +271,7 @@ class MeasureProtection:
     associated_with: str | None
     weight: str
     weighed_by: str = ""
+    unions: bool = False
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ def check_against(text: str, store: Store) -> CertificateReport:
     hide_zeros = catalogue.hide_zeros if catalogue is not None else True
     for number, shown in enumerate(memory.shown):
         insiders = memory.insiders[number] if memory.insiders is not None else ()
-        exposed = recheck(shown, insiders, hide_zeros)
+        unions = memory.unions[number] if memory.unions else ()
+        exposed = recheck(shown, insiders, hide_zeros, unions)
         detail = "; ".join(exposed[:5])
         if memory.insiders is None and not exposed:
             detail = "against outsiders; insiders weren't kept with it"

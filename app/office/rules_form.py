@@ -50,7 +50,8 @@ class MeasureForm:
     """How a measure is protected.
 
     ``protector`` names the measure that it is tied to; ``weight`` is a word of the file's, or `BY_MEASURE`
-    and a name; ``stated``: that there is no rule is written, so that every number may be published.
+    and a name; ``stated``: that there is no rule is written, so that every number may be published;
+    ``unions``: sums of hidden cells are protected, too.
     """
 
     cube: str
@@ -59,6 +60,7 @@ class MeasureForm:
     weight: str
     rules: tuple[RuleForm, ...]
     stated: bool
+    unions: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,9 +186,10 @@ def _measure(cube: str, measure: str, table: Mapping[str, Any]) -> MeasureForm:
         weight = BY_MEASURE + weight["measure"]
     _require(isinstance(weight, str) and isinstance(rules, list) and isinstance(protector, str))
     _require(weight in WEIGHTS or weight.startswith(BY_MEASURE))
-    return MeasureForm(
-        cube, measure, protector, weight, tuple(_rule(rule) for rule in rules), table.get("rules") == []
-    )
+    unions = table.get("unions", False)
+    _require(isinstance(unions, bool))
+    stated = table.get("rules") == []
+    return MeasureForm(cube, measure, protector, weight, tuple(_rule(rule) for rule in rules), stated, unions)
 
 
 def _rule(table: Any) -> RuleForm:
@@ -265,7 +268,7 @@ def _write_measure(section: Any, item: MeasureForm) -> None:
         section[item.cube] = tomlkit.table(is_super_table=True)
     tables = section[item.cube]
     if item.measure not in tables:
-        if not (item.protector or item.rules or item.stated):
+        if not (item.protector or item.rules or item.stated or item.unions):
             return  # Nothing was said of it, and nothing is.
         tables[item.measure] = tomlkit.table()
     table = tables[item.measure]
@@ -276,6 +279,8 @@ def _write_measure(section: Any, item: MeasureForm) -> None:
         _put(table, "weight", other)
     elif item.weight != "value" or "weight" in table:
         _put(table, "weight", item.weight)
+    if item.unions or "unions" in table:
+        _put(table, "unions", item.unions)
     if not item.rules:
         _put(table, "rules", tomlkit.array() if item.stated else None)
         return

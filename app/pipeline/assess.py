@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.cube.port import CubeServer
 from app.cube.port import Profiles as CubeProfiles
 from app.domain.crawled import Crawl, CubeCells
-from app.domain.cube import IntArray, Measure
+from app.domain.cube import Cube, IntArray, Measure
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.lattice import Longs
 from app.domain.primary import DIFFERENCE, CubePrimaries, PrimaryResult
@@ -208,7 +208,7 @@ class _Assessor:
         place = {int(row): number for number, row in enumerate(rows)}
         for row, percent in manual.items():
             if row in place and found.count[place[row]] > 0:
-                profiles = _solver_profiles(measure, found)
+                profiles = solver_profiles(measure, found)
                 self._take(rows, profiles, [Manual([place[row]], percent=percent)])
 
     def _widen(self, rows: Longs, rules: Sequence[Rule]) -> None:
@@ -228,9 +228,9 @@ class _Assessor:
     def _apply(self, rows: Longs, measure: Measure, found: CubeProfiles, rules: Sequence[Rule]) -> None:
         asked = [rule for rule in rules if isinstance(rule, Request)]
         others = [rule for rule in rules if not isinstance(rule, Request)]
-        self._take(rows, _solver_profiles(measure, found), others)
+        self._take(rows, solver_profiles(measure, found), others)
         if asked:
-            self._take(rows, _requested_profiles(measure, found), asked)
+            self._take(rows, requested_profiles(measure, found), asked)
 
     def _take(self, rows: Longs, profiles: Profiles, rules: Sequence[Rule]) -> None:
         verdict = assess(profiles, rules)
@@ -273,37 +273,14 @@ class _Assessor:
         hit[row >= 0] = self._sensitive[row[row >= 0]]
         lonely = np.flatnonzero(row < 0)
         if len(lonely):
-            hit[lonely] = self._sensitive_elsewhere(twin[lonely], above, by_name)
+            hit[lonely] = protectors_hit(cells.cube, by_name, above, twin[lonely], self._profiles)
         hit &= self._occupied[rows] & ~self._waived[rows] & ~self._must_show[rows]
-        stated = [
-            item.parameters["p"]
-            for item in (*protection.rules, *by_name[above].rules)
-            if item.name == "threshold" and "p" in item.parameters
-        ]
-        level = (stated[0] if stated else ASSOCIATED_PERCENT) / 100 * self._mass[rows]
+        level = associated_percent(protection, by_name[above]) / 100 * self._mass[rows]
         chosen = rows[hit]
         self._sensitive[chosen] |= level[hit] > 0
         self._lpl[chosen] = np.maximum(self._lpl[chosen], level[hit])
         self._upl[chosen] = np.maximum(self._upl[chosen], level[hit])
         self._reason("associated")[chosen] = True
-
-    def _sensitive_elsewhere(
-        self, coords: IntArray, name: str, by_name: Mapping[str, MeasureProtection]
-    ) -> NDArray[np.bool_]:
-        """The protecting rules at places where no sheet shows the protecting measure."""
-        hit = np.zeros(len(coords), dtype=np.bool_)
-        while name:
-            measure = self._cells.cube.measures[self._measure[name]]
-            rules = self._rules(by_name[name], measure)
-            twin = coords.copy()
-            twin[:, 0] = self._measure[name]
-            found = self._profiles(twin, rules)
-            plain = [rule for rule in rules if not isinstance(rule, Request | Zero)]
-            hit |= assess(_solver_profiles(measure, found), plain).sensitive
-            asked = [rule for rule in rules if isinstance(rule, Request)]
-            hit |= assess(_requested_profiles(measure, found), asked).sensitive
-            name = by_name[name].associated_with or ""
-        return hit
 
     # ------------------------------------------------------------------ manual decisions
 
@@ -374,6 +351,50 @@ class _Assessor:
                 )
 
 
+def associated_percent(protection: MeasureProtection, above: MeasureProtection) -> float:
+    """Protection of a measure's cells for the sake of the measure ``above``, in per cent of their size."""
+    stated = [
+        item.parameters["p"]
+        for item in (*protection.rules, *above.rules)
+        if item.name == "threshold" and "p" in item.parameters
+    ]
+    return stated[0] if stated else ASSOCIATED_PERCENT
+
+
+def protectors_hit(
+    cube: Cube,
+    by_name: Mapping[str, MeasureProtection],
+    name: str,
+    coords: IntArray,
+    profiles: Callable[[IntArray, Sequence[Rule]], CubeProfiles],
+) -> NDArray[np.bool_]:
+    """Where the rules of measure ``name``, or of one that protects it, find the same places sensitive.
+
+    Parameters
+    ----------
+    by_name
+        The cube's protections by measure.
+    coords : int32[n, 1+H]
+        Of any measure.
+    profiles
+        Profiles of such cells, deep enough for the rules.
+    """
+    numbers = {measure.name: number for number, measure in enumerate(cube.measures)}
+    hit = np.zeros(len(coords), dtype=np.bool_)
+    while name:
+        measure = cube.measures[numbers[name]]
+        rules = [rule_of(item) for item in by_name[name].rules]
+        twin = coords.copy()
+        twin[:, 0] = numbers[name]
+        found = profiles(twin, rules)
+        plain = [rule for rule in rules if not isinstance(rule, Request | Zero)]
+        hit |= assess(solver_profiles(measure, found), plain).sensitive
+        asked = [rule for rule in rules if isinstance(rule, Request)]
+        hit |= assess(requested_profiles(measure, found), asked).sensitive
+        name = by_name[name].associated_with or ""
+    return hit
+
+
 def _depth(rule: Rule) -> int:
     """How many contributors a rule has to see one by one."""
     return max(rule.depth, rule.n) if isinstance(rule, Threshold) else rule.depth
@@ -407,7 +428,8 @@ def find_rows(cells: CubeCells, coords: IntArray) -> Longs:
     return np.where(table[row] == wanted, row, -1)
 
 
-def _solver_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
+def solver_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
+    """Profiles as the rules take them."""
     return Profiles(
         value=found.value,
         count=found.count,
@@ -419,7 +441,7 @@ def _solver_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
     )
 
 
-def _requested_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
+def requested_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
     """The same with the largest contribution of those that asked in front."""
     requested = np.abs(found.requested)
     return Profiles(

@@ -14,6 +14,7 @@ from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problems
 from app.pipeline.suppress import Suppression, derived_hidden, learned_by_insiders
+from app.pipeline.unions import UnionJudge, exposed_unions, unions_in
 from solver import AuditReport, audit
 from solver.errors import SolverError
 
@@ -49,9 +50,13 @@ def audit_release(
     primaries: PrimaryResult,
     problems: Problems,
     suppression: Suppression,
+    judge: UnionJudge,
     progress: ProgressCallback | None = None,
 ) -> ReleaseAudit:
     """Check the final pattern against every attacker, and the rules that are not the solver's.
+
+    Unions with levels are attacked like cells. ``judge`` tells of those that the pattern leaves derivable
+    and nobody gave levels.
 
     Raises
     ------
@@ -64,10 +69,10 @@ def audit_release(
         if progress is not None:
             progress(StepProgress("audit", number, len(problems.problems), "attacking"))
         cells = crawl.cubes[problem.cube]
-        hidden = problem.pattern(
-            suppression.hidden[problem.cube], cells.n_given, primaries.cubes[problem.cube].known
-        )
         instance = suppression.instances.get(number, problem.instance)
+        hidden = problem.pattern(
+            instance, suppression.hidden[problem.cube], cells.n_given, primaries.cubes[problem.cube].known
+        )
         try:
             report = audit(instance, hidden)
         except SolverError as error:
@@ -81,6 +86,11 @@ def audit_release(
             Breach(cells.cube.name, instance.name(cell), "a sole contributor", "computed from its own cells")
             for told in learned_by_insiders(problem, instance, hidden).values()
             for cell in told.tolist()
+        )
+        leveled = {union.parts.tobytes() for union in unions_in(problem.instance, instance)}
+        breaches.extend(
+            Breach(cells.cube.name, union.name, "outsider", "a sum computed from what is shown")
+            for union in exposed_unions(problem.cube, cells, problem.rows, instance, hidden, judge, leveled)
         )
     covered = [np.zeros(len(cells), dtype=np.bool_) for cells in crawl.cubes]
     for problem in problems.problems:

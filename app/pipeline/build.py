@@ -52,12 +52,13 @@ class Problem:
         ):
             raise ValueError("a problem's rows and cells differ")
 
-    def pattern(self, hidden: Bools, n_given: int, known: Bools) -> Bools:
-        """The instance's part of a pattern over the cube's table: what readers can't see.
+    def pattern(self, instance: Instance, hidden: Bools, n_given: int, known: Bools) -> Bools:
+        """The part of a pattern over the cube's table that is the problem's: what readers can't see.
 
-        Implied cells are always hidden, and cells known from earlier releases never are.
+        Implied cells are always hidden, and cells known from earlier releases never are. ``instance`` is the
+        problem's as it was solved, which may have more virtual cells.
         """
-        result = np.ones(self.instance.n, dtype=np.bool_)
+        result = np.ones(instance.n, dtype=np.bool_)
         result[: len(self.rows)] = (hidden[self.rows] | (self.rows >= n_given)) & ~known[self.rows]
         return result
 

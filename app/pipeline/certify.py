@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from app.domain.cellset import FloatArray
 from app.domain.certificate import FORMAT, canonical, commitment, public_digest, slack_in_words
 from app.domain.known import ShownCells
+from app.domain.lattice import Longs
 from app.domain.masked import CellStatus
 from app.domain.primary import CubePrimaries
 from app.domain.publication import Confidentiality
 from app.domain.release import Release
 from app.pipeline.audit import ReleaseAudit
-from app.pipeline.build import Problem, Problems, problems_of
+from app.pipeline.build import Problems, problems_of
 from app.pipeline.earlier import nothing_earlier
 from app.pipeline.memory import Memory
 from app.pipeline.suppress import Suppression
+from app.pipeline.unions import Union, with_unions
 from solver import Insider, audit
 
 #: The public key and the signature of some bytes, both in base64.
@@ -92,11 +96,19 @@ def commitments(fingerprints: Mapping[str, str], memory: Memory) -> dict[str, An
     for item, insiders in zip(memory.shown, memory.insiders or (), strict=memory.insiders is not None):
         columns = (column for insider in insiders for column in _columns(insider))
         cubes[item.cells.cube.name]["insiders"] = commitment(salt, "insiders", *columns)
+    for item, unions in zip(memory.shown, memory.unions, strict=bool(memory.unions)):
+        if unions:
+            parts = (part for union in unions for part in (union.parts, _levels(union)))
+            cubes[item.cells.cube.name]["unions"] = commitment(salt, "unions", *parts)
     return {"definitions": commitment(salt, "definitions", memory.definitions), "cubes": cubes}
 
 
 def _columns(insider: Insider) -> tuple[Any, ...]:
     return insider.known, insider.targets, insider.lpl, insider.upl, insider.spl
+
+
+def _levels(union: Union) -> FloatArray:
+    return np.array([union.lpl, union.upl, union.spl])
 
 
 def audit_facts(problems: Problems, suppression: Suppression, report: ReleaseAudit) -> dict[str, Any]:
@@ -121,15 +133,19 @@ def sealed(document: Mapping[str, Any], public: str, sign: Sign) -> str:
     return canonical({**whole, "signature": sign(canonical(whole))}).decode()
 
 
-def recheck(shown: ShownCells, insiders: Sequence[Insider], hide_zeros: bool) -> tuple[str, ...]:
+def recheck(
+    shown: ShownCells, insiders: Sequence[Insider], hide_zeros: bool, unions: Sequence[Union] = ()
+) -> tuple[str, ...]:
     """Audit the cells of one cube again, from what is kept of them: cells that somebody finds out, and who.
 
     Parameters
     ----------
     shown
     insiders
-        Sole contributors to hold the pattern against, over the rows of the table.
+        Sole contributors to hold the pattern against, over the rows of the table and the unions behind them.
     hide_zeros
+    unions
+        Sums of hidden cells that were promised levels, over the rows of the table.
     """
     n = len(shown.cells)
     nobody = np.zeros(n, dtype=np.bool_)
@@ -149,22 +165,31 @@ def recheck(shown: ShownCells, insiders: Sequence[Insider], hide_zeros: bool) ->
     )
     found: list[str] = []
     for problem in problems_of(Confidentiality((), (), hide_zeros, False), 0, shown.cells, verdicts):
-        within = tuple(part for insider in insiders if (part := _within(problem, insider, n)) is not None)
-        instance = problem.instance.replace(insiders=within)
-        report = audit(instance, problem.pattern(shown.hidden, shown.cells.n_given, nobody))
+        place = np.full(n + len(unions), -1, dtype=np.int64)
+        place[problem.rows] = np.arange(len(problem.rows))
+        instance = problem.instance
+        for number, union in enumerate(unions):
+            parts = place[union.parts]
+            if (parts >= 0).all():
+                place[n + number] = instance.n
+                instance = with_unions(instance, [replace(union, parts=parts)])
+        within = tuple(part for insider in insiders if (part := _within(place, insider)) is not None)
+        instance = instance.replace(insiders=within)
+        report = audit(instance, problem.pattern(instance, shown.hidden, shown.cells.n_given, nobody))
         found.extend(f"{exposure.name} to {exposure.attacker}" for exposure in report.exposures)
         if not report.complete:
             found.append("the audit could not be finished")
     return tuple(found)
 
 
-def _within(problem: Problem, insider: Insider, n: int) -> Insider | None:
-    """An insider as it is in one problem of a table of ``n`` rows; None where it has nothing to find out."""
-    place = np.full(n, -1, dtype=np.int64)
-    place[problem.rows] = np.arange(len(problem.rows))
-    known, targets = place[insider.known], place[insider.targets]
-    met = targets >= 0
+def _within(place: Longs, insider: Insider) -> Insider | None:
+    """An insider as it is in one problem, which has a ``place`` for some rows of the table and unions behind
+    them, -1 for the others; None where it has nothing to find out."""
+    known = place[insider.known]
+    # A sum of hidden cells may be missing from what is kept, which its own commitment tells.
+    met = insider.targets < len(place)
+    met[met] = place[insider.targets[met]] >= 0
     if not met.any() or not (known >= 0).any():
         return None
     levels = (insider.lpl[met], insider.upl[met], insider.spl[met])
-    return Insider(insider.name, known[known >= 0], targets[met], *levels)
+    return Insider(insider.name, known[known >= 0], place[insider.targets[met]], *levels)

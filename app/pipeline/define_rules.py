@@ -129,9 +129,16 @@ def _protections(section: Reader, cube: CubeDefinition) -> Iterator[MeasureProte
             if len(walked) > len(partner) + 1:
                 table.wrong("Measures protect each other in a circle.", "Let one stand alone.", "with")
         weight, weighed_by = _weight(table, cube)
+        unions = table.flag("unions", False)
+        if unions and not any(item.name == name and item.aggregator in WEIGHING for item in cube.measures):
+            table.wrong(
+                f"Measure {name} doesn't add up, so that no sum of hidden cells can be worked out.",
+                "Leave unions out.",
+                "unions",
+            )
         rules = tuple(_rules(table))
         table.done()
-        yield MeasureProtection(cube.name, name, rules, associated, weight, weighed_by)
+        yield MeasureProtection(cube.name, name, rules, associated, weight, weighed_by, unions)
 
 
 def _weight(table: Reader, cube: CubeDefinition) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,7 @@ def find_insiders(
     holder: Longs,
     levels: Levels,
     learned: Mapping[int, Longs] | None = None,
+    unions: Sequence[Longs] = (),
 ) -> tuple[Insider, ...]:
     """One insider for each contributor that is alone in a cell of the component.
 
@@ -65,8 +66,16 @@ def find_insiders(
     learned
         Further targets by contributor, as of `learn`; also cells of earlier releases, which only ``levels``
         knows.
+    unions
+        Cells of each sum of hidden cells, which only ``levels`` knows and has at its end. One of them is a
+        target of those who know a part of it.
     """
     learned = learned or {}
+    behind = len(levels.value) - len(unions)
+    sums: dict[int, list[int]] = {}
+    for place, parts in enumerate(unions):
+        for who in np.unique(holder[parts]).tolist():
+            sums.setdefault(who, []).append(behind + place)
     known = np.flatnonzero(holder >= 0)
     protected = levels.protected
     if not len(known) or not protected.any():
@@ -79,6 +88,7 @@ def find_insiders(
     for group in np.split(order, edges):
         mine = known[group]
         far = learned.get(int(holder[mine[0]]), mine)
+        far = np.concatenate([far, np.array(sums.get(int(holder[mine[0]]), ()), dtype=np.int64)])
         targets = np.setdiff1d(np.unique(np.concatenate([far, *(near[place] for place in group)])), mine)
         if not len(targets):
             continue
@@ -87,6 +97,8 @@ def find_insiders(
         inside = np.zeros((len(counted), len(targets)), dtype=np.bool_)
         here = np.flatnonzero(targets < len(rows))
         inside[:, here] = within(counted, targets[here])
+        for place in np.flatnonzero(targets >= behind).tolist():
+            inside[:, place] = within(counted, unions[targets[place] - behind]).any(axis=1)
         floor = np.maximum(levels.least[targets], 0) + own @ inside
         low = levels.lpl[targets]
         bounded = np.isfinite(levels.least[targets])

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
 from app.domain import crawled, equation, known, lattice
@@ -16,6 +18,7 @@ from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
 from app.pipeline.earlier import Past
 from app.pipeline.suppress import Suppression, levels_kept
+from app.pipeline.unions import Union, unions_in
 from solver import Insider
 
 
@@ -25,13 +28,16 @@ class Memory:
 
     ``salt`` (hex) is the secret of its certificate, ``definitions`` the digest of the publication's text.
     ``insiders`` are, cube by cube, the sole contributors that the audit held the pattern against; their cells
-    are rows of the table. None: made by a program that didn't keep them.
+    are rows of the table, and behind those its unions. None: made by a program that didn't keep them.
+    ``unions`` are the sums of hidden cells that have levels, cube by cube, over rows of the table; none where
+    no cube has any.
     """
 
     salt: str
     definitions: str
     shown: tuple[ShownCells, ...]
     insiders: tuple[tuple[Insider, ...], ...] | None = None
+    unions: tuple[tuple[Union, ...], ...] = ()
 
 
 REMEMBERED = Codec(
@@ -45,6 +51,7 @@ REMEMBERED = Codec(
         lattice.Extra,
         Insider,
         Memory,
+        Union,
     )
 )
 
@@ -76,14 +83,39 @@ def shown_cells(
     return tuple(result)
 
 
-def insiders_met(cubes: int, problems: Problems, suppression: Suppression) -> tuple[tuple[Insider, ...], ...]:
-    """The insiders of all problems by cube, with the rows of the cube's table in place of their cells."""
-    result: list[list[Insider]] = [[] for _ in range(cubes)]
+def insiders_met(
+    crawl: Crawl, problems: Problems, suppression: Suppression
+) -> tuple[tuple[Insider, ...], ...]:
+    """The insiders of all problems by cube, with the rows of the cube's table in place of their cells.
+
+    Behind the rows come the cube's unions, as in `unions_kept`. Cells of earlier releases are left out.
+    """
+    result: list[list[Insider]] = [[] for _ in crawl.cubes]
+    behind = [len(cells) for cells in crawl.cubes]
     for number, problem in enumerate(problems.problems):
-        for insider in suppression.instances.get(number, problem.instance).insiders:
-            rows = replace(insider, known=problem.rows[insider.known], targets=problem.rows[insider.targets])
-            result[problem.cube].append(rows)
+        instance = suppression.instances.get(number, problem.instance)
+        more = instance.n - problem.instance.n
+        place = np.full(instance.n, -1, dtype=np.int64)
+        place[: len(problem.rows)] = problem.rows
+        place[problem.instance.n :] = behind[problem.cube] + np.arange(more)
+        behind[problem.cube] += more
+        for insider in instance.insiders:
+            targets = place[insider.targets]
+            met = targets >= 0
+            levels = (insider.lpl[met], insider.upl[met], insider.spl[met])
+            result[problem.cube].append(
+                Insider(insider.name, problem.rows[insider.known], targets[met], *levels)
+            )
     return tuple(map(tuple, result))
+
+
+def unions_kept(cubes: int, problems: Problems, suppression: Suppression) -> tuple[tuple[Union, ...], ...]:
+    """The unions of all problems by cube, over rows of the cube's table; () without any."""
+    result: list[list[Union]] = [[] for _ in range(cubes)]
+    for number, problem in enumerate(problems.problems):
+        for union in unions_in(problem.instance, suppression.instances.get(number, problem.instance)):
+            result[problem.cube].append(replace(union, parts=problem.rows[union.parts]))
+    return tuple(map(tuple, result)) if any(result) else ()
 
 
 def read_past(store: Store, release_ids: Sequence[str]) -> Past:

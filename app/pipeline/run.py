@@ -39,9 +39,10 @@ from app.pipeline.build import Problems, build_problems
 from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
 from app.pipeline.earlier import Past, hidden_before
-from app.pipeline.memory import REMEMBERED, Memory, insiders_met, read_past, shown_cells
+from app.pipeline.memory import REMEMBERED, Memory, insiders_met, read_past, shown_cells, unions_kept
 from app.pipeline.release import make_release
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
+from app.pipeline.union_rules import UnionRules
 from app.watch.traces import span
 from solver import AuditReport, Exposure, Insider, Instance, Solution
 from solver.formats.jj import write_jj
@@ -212,7 +213,9 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
     verdicts: PrimaryResult = context.result("assess")
     effort = context.publication.confidentiality.effort
     problems: Problems = context.result("build")
-    pattern = suppress(effort, found, verdicts, problems, context.progress, hidden_before(context.past))
+    judge = UnionRules(context.publication.confidentiality, found, context.servers)
+    begin = hidden_before(context.past)
+    pattern = suppress(effort, found, verdicts, problems, judge, context.progress, begin)
     hidden = secondaries = 0
     for cells, verdict, mark in zip(found.cubes, verdicts.cubes, pattern.hidden, strict=True):
         n = cells.n_published
@@ -220,7 +223,7 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
         secondaries += int((mark[:n] & ~verdict.sensitive[:n]).sum())
     return pattern, {
         "secondaries": secondaries,
-        "lowered_levels": lowered_levels(verdicts, problems, pattern),
+        "lowered_levels": lowered_levels(found, verdicts, problems, pattern, judge),
         "hidden_share": hidden / max(found.n_published, 1),
         "cost": sum(solution.cost for solution in pattern.solutions),
         "lower_bound": sum(solution.lower_bound for solution in pattern.solutions),
@@ -228,11 +231,13 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
 
 
 def _audit(context: Context) -> tuple[ReleaseAudit, Summary]:
+    found: Crawl = context.result("crawl")
     report = audit_release(
-        context.result("crawl"),
+        found,
         context.result("assess"),
         context.result("build"),
         context.result("suppress"),
+        UnionRules(context.publication.confidentiality, found, context.servers),
         context.progress,
     )
     return report, {"exposures": len(report.breaches), "audit_complete": report.complete}
@@ -461,8 +466,9 @@ def _memory(context: Context, release_id: str) -> Memory:
     found: Crawl = context.result("crawl")
     problems, pattern = context.result("build"), context.result("suppress")
     shown = shown_cells(release_id, found, context.result("assess"), problems, pattern)
-    insiders = insiders_met(len(found.cubes), problems, pattern)
-    return Memory(secrets.token_hex(32), context.publication.digest, shown, insiders)
+    insiders = insiders_met(found, problems, pattern)
+    unions = unions_kept(len(found.cubes), problems, pattern)
+    return Memory(secrets.token_hex(32), context.publication.digest, shown, insiders, unions)
 
 
 def _certificate(context: Context, release: Release, memory: Memory) -> str:

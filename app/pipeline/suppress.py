@@ -16,6 +16,7 @@ from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems, least_values
 from app.pipeline.insiders import Levels, find_insiders, learn
+from app.pipeline.unions import Union, UnionJudge, exposed_unions, judged_again, unions_in, with_unions
 from solver import InfeasibleError, Instance, Progress, Solution, SolverError, Status, solve
 from solver.errors import Obstacle
 from solver.explain import obstacles
@@ -30,7 +31,8 @@ class Suppression:
     """What is hidden: bool[n] for each cube's table, and the solution of each problem.
 
     Of implied cells only the sensitive ones are marked: no sheet shows the others either. ``instances``
-    are those of problems whose levels had to be cut down to what hiding everything can give.
+    are those of problems whose levels had to be cut down to what hiding everything can give, or which got
+    further targets of insiders, or unions behind their cells.
     """
 
     hidden: tuple[Bools, ...]
@@ -43,6 +45,7 @@ def suppress(
     crawl: Crawl,
     primaries: PrimaryResult,
     problems: Problems,
+    judge: UnionJudge,
     progress: ProgressCallback | None = None,
     begin: frozenset[str] = frozenset(),
 ) -> Suppression:
@@ -51,6 +54,7 @@ def suppress(
     ``effort`` (about seconds of one core) is shared out by the number of cells to protect, and what a
     problem leaves over goes to those after it. It counts work, not time: the pattern is the same always.
 
+    ``judge`` says which sums of a relation's hidden cells must be protected like cells.
     ``begin`` are keys of the cells that an earlier pattern hides: where it does as well, it stays.
 
     Raises
@@ -81,7 +85,7 @@ def suppress(
         share = effort * sizes[number] / sum(sizes[number:])
         decided = frozenset(cells.keys(problem.rows[verdicts.must_show[problem.rows]]))
         solution, solved = _solve(instance, tell, share, decided, begin)
-        solution, solved = _keep_from_insiders(problem, cells, instance, solution, solved, tell, decided)
+        solution, solved = _go_on(problem, cells, instance, solution, solved, judge, tell, decided)
         if solved is not instance:
             instances[number] = solved
         # However short the search was, whoever watches hears what came of it.
@@ -118,37 +122,53 @@ def _solve(
             raise InternalError("the solver failed") from error
 
 
-def _keep_from_insiders(
+def _go_on(
     problem: Problem,
     cells: CubeCells,
     instance: Instance,
     solution: Solution,
     solved: Instance,
+    judge: UnionJudge,
     tell: SolverProgress,
     decided: frozenset[str],
 ) -> tuple[Solution, Instance]:
-    """The solution with what more it takes against sole contributors who go on from relation to relation.
+    """The solution with what more it takes once it is seen what is hidden.
 
-    What is hidden stays hidden: each round gives those who learned a cell that cell as a target.
+    Against sole contributors who go on from relation to relation: each round gives those who learned a cell
+    that cell as a target. And for unions: each round gives those that are sensitive and derivable levels of
+    their own. What is hidden stays hidden.
     """
     k = len(problem.rows)
-    relations = sparse.csr_array(
-        (instance.coefs, instance.indices, instance.indptr), shape=(instance.m, instance.n)
-    )
-    least = least_values(relations, instance.lower_bound, instance.rhs)
-    levels = Levels(instance.value, least, instance.lpl, instance.upl, instance.spl)
     targets: dict[int, Longs] = {}
+    unions: list[Union] = []
+    asked: set[bytes] = set()
     while True:
         more = learned_by_insiders(problem, solved, solution.hidden)
+        found: tuple[Union, ...] = ()
         if not more:
+            found = exposed_unions(problem.cube, cells, problem.rows, solved, solution.hidden, judge, asked)
+        if not more and not found:
             return solution, solved
         for who, told in more.items():
             targets[who] = np.union1d(targets.get(who, told), told)
+        instance = with_unions(instance, [_within_reach(instance, union) for union in found])
+        unions.extend(found)
+        relations = instance.matrix
+        levels = Levels(instance.value, _least(instance), instance.lpl, instance.upl, instance.spl)
         instance = instance.replace(
-            insiders=find_insiders(cells, problem.rows, relations[:, :k], problem.holder, levels, targets)
+            insiders=find_insiders(
+                cells,
+                problem.rows,
+                relations[:, :k],
+                problem.holder,
+                levels,
+                targets,
+                [union.parts for union in unions],
+            )
         )
         status = instance.status.copy()
-        status[solution.hidden & (status == Status.FREE)] = Status.HIDDEN
+        hidden = np.append(solution.hidden, np.ones(len(found), dtype=np.bool_))
+        status[hidden & (status == Status.FREE)] = Status.HIDDEN
 
         def tell_on(state: Progress, before: Solution = solution) -> None:
             # This search doesn't count again what is hidden already, and proves nothing about the whole.
@@ -165,6 +185,16 @@ def _keep_from_insiders(
             gap=(cost - bound) / cost if cost > 0 else 0.0,
             status="optimal" if bound == cost else "feasible",
         )
+
+
+def _least(instance: Instance) -> FloatArray:
+    return least_values(instance.matrix, instance.lower_bound, instance.rhs)
+
+
+def _within_reach(instance: Instance, union: Union) -> Union:
+    """A union with a lower level that leaves its parts what each is at least, whatever is hidden."""
+    down = float(instance.value[union.parts].sum() - _least(instance)[union.parts].sum())
+    return replace(union, lpl=max(min(union.lpl, down), 0.0))
 
 
 def learned_by_insiders(problem: Problem, instance: Instance, hidden: Bools) -> Mapping[int, Longs]:
@@ -231,8 +261,11 @@ def reachable_levels(
     return instance.replace(lpl=lpl, upl=upl, spl=spl, insiders=tuple(insiders.values()))
 
 
-def lowered_levels(primaries: PrimaryResult, problems: Problems, pattern: Suppression) -> int:
-    """How many cells have a level below their rule's: as high as hiding everything would give, no higher."""
+def lowered_levels(
+    crawl: Crawl, primaries: PrimaryResult, problems: Problems, pattern: Suppression, judge: UnionJudge
+) -> int:
+    """How many cells and unions have a level below their rule's: as high as hiding everything would give, no
+    higher."""
     lowered = 0
     for place, problem in enumerate(problems.problems):
         solved = pattern.instances.get(place, problem.instance)
@@ -245,6 +278,12 @@ def lowered_levels(primaries: PrimaryResult, problems: Problems, pattern: Suppre
                 | (solved.upl[:n] < verdicts.upl[rows])
                 | (solved.spl[:n] < verdicts.spl[rows])
             ).sum()
+        )
+        unions = unions_in(problem.instance, solved)
+        again = judged_again(problem.cube, crawl.cubes[problem.cube], rows, unions, judge)
+        lowered += sum(
+            now.lpl < rule.lpl or now.upl < rule.upl or now.spl < rule.spl
+            for now, rule in zip(unions, again, strict=True)
         )
     return lowered
 

@@ -33,6 +33,7 @@ from app.pipeline.build import build_problems
 from app.pipeline.crawl import crawl
 from app.pipeline.earlier import Past
 from app.pipeline.suppress import Suppression, suppress
+from app.pipeline.union_rules import UnionRules
 
 OpenCube = Callable[[CubeDefinition], CubeServer]
 
@@ -100,7 +101,8 @@ def what_if(
         verdicts = assess_cells(asked, found, servers, progress, past)
         problems = build_problems(asked, found, verdicts)
         begun = hidden_keys(now)
-        pattern = suppress(effort, found, verdicts, problems, progress, begun)
+        judge = UnionRules(asked.confidentiality, found, servers)
+        pattern = suppress(effort, found, verdicts, problems, judge, progress, begun)
     then = Computed(found, verdicts, pattern)
     before, after = states(now), states(then)
     return WhatIf(

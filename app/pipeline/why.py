@@ -157,7 +157,7 @@ def _secondary(
     place: int,
     known: bool,
 ) -> Why:
-    pattern = problem.pattern(hidden, cells.n_given, verdicts.known)
+    pattern = problem.pattern(instance, hidden, cells.n_given, verdicts.known)
     found = explain(instance, pattern, place)
     threats = tuple(
         Threat(

@@ -23,6 +23,8 @@ from app.pipeline.memory import REMEMBERED, read_memory
 from app.pipeline.what_if import with_threshold, without_sheets
 from solver import Insider
 from tests.pipeline.offices import SHEETS, firms, write_csv, write_office
+from tests.pipeline.test_protection import sheet
+from tests.pipeline.test_unions import ROW, SEVEN, THRESHOLD, firms_of, publication
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,34 @@ def test_the_audit_is_made_again_against_insiders_too(tmp_path: Path) -> None:
         (found,) = (finding for finding in report.findings if finding.what == "audit of Firms")
         assert ("to a know-all" in found.detail) is (insiders not in (None, memory.insiders))
         assert ("against outsiders" in found.detail) is (insiders is None)
+
+
+def test_the_audit_is_made_again_for_sums_of_hidden_cells_too(tmp_path: Path) -> None:
+    rows = firms_of({**SEVEN, "a1": 1, "a2": 2, "b1": 2})
+    text = publication("true", THRESHOLD % 8)
+    office = write_office(tmp_path / "office", rows, text, sheets={"a": sheet(ROW)})
+    run_publication(office)
+    with publication_store(office) as store:
+        release = str(store.live_release_id())
+        certificate = str(store.certificate(release))
+        kept = store.book.knowledge(release)
+    assert kept is not None
+    assert verify_certificate(certificate, office, "").ok
+    memory = read_memory(kept)
+    (unions,) = memory.unions
+    n = len(memory.shown[0].cells)
+    assert memory.insiders is not None
+    assert any(insider.targets.max() >= n for insider in memory.insiders[0])
+    greedy = replace(unions[0], upl=1e9)
+    for changed, wrong in (
+        (((greedy, *unions[1:]),), {"unions of Firms", "audit of Firms"}),
+        ((), {"unions of Firms"}),
+    ):
+        body = REMEMBERED.encode(replace(memory, unions=changed))
+        with publication_store(office) as store, store.database.writing() as connection:
+            connection.execute(sa.update(t.release_knowledge).values(body=body))
+        report = verify_certificate(certificate, office, "")
+        assert {finding.what for finding in report.findings if not finding.ok} >= wrong
 
 
 def test_the_key_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_changes_are_written_where_they_belong(n: str) -> None:
         of(form, "Firms"),
         rules=(RuleForm("threshold", {"n": n, "p": "7,5"}), RuleForm("zero", {"width": "10"})),
     )
-    turnover = replace(of(form, "Turnover"), weight="measure:Firms", protector="")
+    turnover = replace(of(form, "Turnover"), weight="measure:Firms", protector="", unions=True)
     changed = with_measure(with_measure(form, firms), turnover)
     kept = (replace(form.decisions[1], decision="show", reason="asked again"),)
     changed = replace(changed, hide_zeros=True, insiders=False, effort="12", decisions=kept)
@@ -73,6 +73,7 @@ def test_changes_are_written_where_they_belong(n: str) -> None:
     assert (again.effort, again.decisions) == ("12", kept)
     assert of(again, "Firms").rules[0] == RuleForm("threshold", {"n": n, "p": "7.5"})
     assert of(again, "Turnover") == turnover
+    assert text.count("unions = true") == 1
     assert "# by the number of firms" in text
     assert "keep = 3" in text
     assert "asked for by letter" not in text

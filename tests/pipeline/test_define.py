@@ -104,6 +104,8 @@ def test_a_cube_is_checked_against_its_data(
         ('weight = "unit"', 'weight = "units"', "unit"),
         ('weight = "unit"', 'weight = { measure = "Turnovers" }', "Did you mean Turnover?"),
         ('weight = "unit"', "weight = {}", "measure is missing"),
+        ('weight = "unit"', 'unions = "yes"', "Key unions is of the wrong type. It takes true or false."),
+        ('weight = "unit"', "union = true", "Did you mean unions?"),
         ('languages = ["en", "es"]', 'languages = ["en"]', "es"),
         ("[confidentiality.Firms.", "[confidentiality.Firm.", "Firms"),
     ],
@@ -111,6 +113,20 @@ def test_a_cube_is_checked_against_its_data(
 def test_rules_are_checked(tmp_path: Path, old: str, new: str, words: str) -> None:
     found = mistakes(write_office(tmp_path, publication=PUBLICATION.replace(old, new)))
     assert any(words in str(item) for item in found), found
+
+
+def test_unions_are_of_measures_that_add_up(tmp_path: Path) -> None:
+    text = PUBLICATION.replace("weight =", "unions = true\nweight =")
+    rules = load_publication(write_office(tmp_path / "sums", publication=text)).confidentiality
+    assert [item.unions for item in rules.measures] == [True, True]
+    cube = CUBE.replace('aggregator = "sum"', 'aggregator = "max"')
+    (found,) = [
+        item
+        for item in mistakes(write_office(tmp_path / "most", publication=text, cube=cube))
+        if "unions" in str(item)
+    ]
+    assert "Measure Turnover doesn't add up" in str(found)
+    assert text.splitlines()[found.line - 1] == "unions = true"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from app.pipeline.define import load_publication
 from app.pipeline.release import make_release, rounded
 from app.pipeline.run import RESULTS, run
 from app.pipeline.suppress import Suppression, reachable_levels
+from app.pipeline.union_rules import UnionRules
 from solver import InfeasibleError, Instance, Status, solve
 from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, firms, write_csv, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
@@ -493,6 +494,7 @@ def test_a_pattern_with_a_leak_is_never_released(office: Path, store: Store) -> 
     n = ran.cells.n_published
     secondary = np.flatnonzero(ran.hidden[:n] & ~ran.verdicts.sensitive[:n] & ~ran.cells.is_derived[:n])
     leaks = 0
+    judge = UnionRules(ran.publication.confidentiality, ran.crawl, {})
     for row in (*secondary[:6], np.flatnonzero(ran.verdicts.sensitive)[0], ran.cells.derived.cell[0]):
         hidden = ran.hidden.copy()
         if row in ran.cells.derived.cell:
@@ -500,7 +502,7 @@ def test_a_pattern_with_a_leak_is_never_released(office: Path, store: Store) -> 
             hidden[ran.cells.derived.indices[ran.cells.derived.indptr[place]]] = True
         hidden[row] = False
         pattern = replace(ran.suppression, hidden=(hidden,))
-        report = audit_release(ran.crawl, ran.primaries, ran.problems, pattern)
+        report = audit_release(ran.crawl, ran.primaries, ran.problems, pattern, judge)
         leaks += not report.ok
         if not report.ok:
             with pytest.raises(InternalError, match="nothing can be released"):

@@ -121,6 +121,7 @@ def test_rules_are_added_changed_and_taken_away(run: tuple[Office, ASGIApp], tmp
     firms, turnover = form.named("Firms"), form.named("Turnover")
     assert form.send("add", **{f"{firms}.add": "zero"}) == 200
     assert form.send(**{f"{firms}.r0.n": "4", f"{turnover}.weight": "measure:Firms", "zeros": "hide"}) == 200
+    assert form.send(**{f"{turnover}.unions": "yes"}) == 200
     assert form.send(f"drop-{turnover}.r0") == 200
     assert form.send("drop-d0") == 200
     draft = office.versions.version(int(form.address.split("/")[3]))
@@ -137,6 +138,7 @@ def test_rules_are_added_changed_and_taken_away(run: tuple[Office, ASGIApp], tmp
         ("zero", {"width": 10.0}),
     ]
     assert [rule.name for rule in second.rules] == ["dominance"]
+    assert (first.unions, second.unions) == (False, True)
     assert (second.weight, second.weighed_by, second.associated_with) == ("measure", "Firms", "Firms")
 
 

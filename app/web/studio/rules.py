@@ -87,6 +87,7 @@ class Said:
     protector: str
     weight: str
     silent: bool
+    unions: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +252,7 @@ def _said(visit: Visit, item: MeasureForm) -> Said:
     else:
         weight = visit.say(WEIGHT_WORDS[item.weight])
     silent = not (item.rules or item.protector or item.stated)
-    return Said(item.measure, rules, item.protector, weight, silent)
+    return Said(item.measure, rules, item.protector, weight, silent, item.unions)
 
 
 def _rule_said(visit: Visit, rule: RuleForm) -> str:
@@ -312,5 +313,6 @@ def _measure(visit: Visit, number: int, do: str) -> MeasureForm:
         weight if weight in WEIGHTS or weight.startswith(BY_MEASURE) else "value",
         tuple(rules),
         visit.text(f"m{number}.stated") == "yes",
+        visit.text(f"m{number}.unions") == "yes",
     )
     return replace(item, stated=item.stated and not item.rules)
