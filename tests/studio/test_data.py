@@ -324,6 +324,7 @@ def test_an_upload_becomes_a_cube_that_the_pipeline_can_use(
     wizard = ana.get(sent.headers["location"])
     assert wizard.status_code == 200
     assert "<img src=x>" not in wizard.text
+    assert "A cube of the same name in this draft is replaced." in wizard.text
     fields = form_of(wizard.text)
     assert fields["decimal"] == ","
     assert fields["separator"] == "semicolon"

@@ -141,6 +141,11 @@ def test_too_large_a_form_is_refused_before_it_is_read(studio: ASGIApp) -> None:
     assert response.status_code == 413
 
 
+def test_the_form_for_an_account_says_what_a_password_needs(studio: ASGIApp) -> None:
+    people = Visitor(studio).sign_in(Role.ADMIN).get("/studio/people")
+    assert "at least 12 characters" in people.text
+
+
 @pytest.mark.parametrize(
     "name", ["<script>alert(1)</script>", "a'\"><img src=x onerror=alert(1)>", "a\0b", "é" * 50]
 )

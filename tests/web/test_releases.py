@@ -197,3 +197,18 @@ def test_only_a_release_that_is_not_live_leads_to_the_latest() -> None:
     later(store)
     assert html.fromstring(ask(site, "/r/r1/en/").content).xpath(leads) == ["/en/"]
     assert html.fromstring(ask(site, "/r/r2/en/").content).xpath(leads) == []
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_the_page_on_confidentiality_says_how_a_certificate_is_checked(language: str) -> None:
+    certified, bare = (create_app(made) for made in (Certified(release_id="r2"), MemoryStore()))
+    assert "celosia verify certificate.json" in ask(certified, f"/{language}/confidentiality").text
+    assert "celosia verify" not in ask(bare, f"/{language}/confidentiality").text
+
+
+@pytest.mark.parametrize("path", ["/en/confidentiality", "/es/confidentiality", "/en/api", "/es/api"])
+def test_a_status_stays_with_its_sign_on_narrow_screens(site: ASGIApp, path: str) -> None:
+    (table,) = html.fromstring(ask(site, path).content).xpath("//table[contains(@class, 'signs')]")
+    told = table.text_content()
+    assert told.count("CONF_STATUS\N{NO-BREAK SPACE}C") == told.count("OBS_STATUS\N{NO-BREAK SPACE}Q") == 2
+    assert "STATUS " not in told
