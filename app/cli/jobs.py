@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.bootstrap.jobs import open_queue
 from app.cli.failure import failures_in_words
-from app.cli.operations import watched
 
 _RUNNING = "Run for many"
 
@@ -28,6 +26,9 @@ def worker(
 
     When it is stopped, what it had in hand goes back to the queue, to go on at the step it had reached.
     """
+    from app.bootstrap.jobs import open_queue
+    from app.cli.operations import watched
+
     with failures_in_words(), open_queue(folder) as queue, watched(queue.store):
         working = queue.worker(jobs)
         for number in (signal.SIGTERM, signal.SIGINT):

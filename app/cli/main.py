@@ -1,4 +1,8 @@
-"""The commands."""
+"""The commands.
+
+What a command works with is imported in it: the engines and the site take seconds to load, which nobody who
+asks for help or mistypes a name should wait for.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,20 @@ import socket
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
-import httpx
 import typer
 
-from app import bootstrap
-from app.cli import answers, jobs, office, operations, protection, releases, serving, tell
+from app.cli import jobs, office, operations, protection, releases
 from app.cli.failure import failures_in_words
-from app.cli.progress import ProgressDisplay
 from app.cli.who import user
 from app.domain.errors import UserError
-from app.redteam import Report
-from app.redteam import attack as red_team
-from app.redteam.attack import Promises
-from demo import create_demo, create_starter
+
+if TYPE_CHECKING:
+    from app.cli.progress import ProgressDisplay
+    from app.redteam import Report
+    from app.redteam.attack import Promises
 
 app = typer.Typer(
     name="celosia",
@@ -31,11 +33,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-
-office.register(app)
-jobs.register(app)
-operations.register(app)
 
 
 def _print_version(asked: bool) -> None:
@@ -73,7 +70,6 @@ class AnswerFormat(StrEnum):
 
 _PUBLISH = "Publish"
 app.add_typer(releases.app, name="releases", rich_help_panel=_PUBLISH)
-protection.register(app)
 _STEPS = "The steps of run, each alone"
 _CHECK = "Look and check"
 
@@ -88,6 +84,9 @@ def demo(
     ] = True,
 ) -> None:
     """Make the demo publication, run it and serve it; what is already there is not made again."""
+    from app.cli import serving
+    from demo import create_demo
+
     with failures_in_words():
         listener = serving.reserve(host, port) if serve_it else None
         create_demo(directory)
@@ -99,6 +98,8 @@ def demo(
 @app.command(rich_help_panel=_PUBLISH)
 def init(folder: Folder) -> None:
     """Begin a publication: a small commented one, ready to run."""
+    from demo import create_starter
+
     with failures_in_words():
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"{folder} isn't an empty folder. Choose a new one.")
@@ -121,6 +122,8 @@ def import_schema(
     ] = None,
 ) -> None:
     """Take over the cubes of a Mondrian 3 schema, and say what was left."""
+    from app import bootstrap
+
     with failures_in_words():
         files, left = bootstrap.import_mondrian(schema, out, url, role)
     for file in files:
@@ -152,6 +155,8 @@ def serve(
     ] = 1,
 ) -> None:
     """Serve the live release as a public site."""
+    from app.cli import serving
+
     with failures_in_words():
         _serve(folder, host, serving.reserve(host, port), studio, jobs)
 
@@ -195,6 +200,8 @@ def release(folder: Folder) -> None:
 @app.command(rich_help_panel=_CHECK)
 def check(folder: Folder) -> None:
     """Read the publication and list every mistake in it, with file and line."""
+    from app import bootstrap
+
     with failures_in_words():
         publication = bootstrap.check_publication(folder)
         sheets = sum(1 for _ in publication.sheets())
@@ -205,6 +212,9 @@ def check(folder: Folder) -> None:
 @app.command(rich_help_panel=_CHECK)
 def status(folder: Folder, as_json: Json = False) -> None:
     """Say which release is live and what the last run found."""
+    from app import bootstrap
+    from app.cli import tell
+
     with failures_in_words():
         figures = bootstrap.read_status(folder)
         if as_json:
@@ -226,6 +236,9 @@ def mdx(
     parameters: Parameters = None,
 ) -> None:
     """Answer an MDX query from the raw cube, for the analyst: nothing is hidden."""
+    from app import bootstrap
+    from app.cli import answers
+
     with failures_in_words():
         text, file = answers.read_query(query)
         answer = bootstrap.explore_cube(folder, text, file, language, answers.read_parameters(parameters))
@@ -238,6 +251,9 @@ def mdx(
 @app.command("explain-formula", rich_help_panel=_CHECK)
 def explain_formula(folder: Folder, query: Query, parameters: Parameters = None) -> None:
     """Say what each calculated member of an MDX query becomes: an equation, an inequality, or refused."""
+    from app import bootstrap
+    from app.cli import answers
+
     with failures_in_words():
         text, file = answers.read_query(query)
         found = bootstrap.explain_formulas(folder, text, file, answers.read_parameters(parameters))
@@ -253,6 +269,8 @@ def export_problems(
 
     The files hold true values of cells: they are as confidential as the data.
     """
+    from app import bootstrap
+
     with failures_in_words():
         files = bootstrap.export_problems(folder, out)
         typer.echo(f"{len(files)} problems in {out}. They hold true values: keep them as safe as the data.")
@@ -271,6 +289,10 @@ def attack(
 
     Of a folder, the attack also knows which cells are sensitive and what they are promised.
     """
+    from app import bootstrap
+    from app.cli import serving, tell
+    from app.cli.progress import ProgressDisplay
+
     with failures_in_words(), ProgressDisplay() as progress:
         if "://" in target:
             promises = bootstrap.promises(truth) if truth is not None else None
@@ -287,11 +309,22 @@ def attack(
         raise typer.Exit(1)
 
 
+# Panels of the help stand in the order in which their first commands were added.
+protection.register(app)
+office.register(app)
+jobs.register(app)
+operations.register(app)
+
+
 def _counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _run(folder: Path, step: str | None = None) -> None:
+    from app import bootstrap
+    from app.cli import tell
+    from app.cli.progress import ProgressDisplay
+
     with failures_in_words():
         with ProgressDisplay() as progress:
             bootstrap.run_publication(folder, step, progress, user())
@@ -299,6 +332,10 @@ def _run(folder: Path, step: str | None = None) -> None:
 
 
 def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) -> Report:
+    import httpx
+
+    from app.redteam import attack as red_team
+
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError(f"{address} is no address of a site. Write it as http://host:port or https://host.")
@@ -307,6 +344,8 @@ def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) 
 
 
 def _serve(folder: Path, host: str, listener: socket.socket, studio: bool = False, jobs: int = 0) -> None:
+    from app.cli import serving, tell
+
     def ready() -> None:
         tell.address(host, listener.getsockname()[1])
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from app.bootstrap import office
 from app.cli.failure import failures_in_words
 from app.cli.who import user
 from app.domain.people import Role
@@ -41,6 +40,8 @@ def add_account(
     ] = False,
 ) -> None:
     """Make an account; the first admin begins here. Asks for the password."""
+    from app.bootstrap import office
+
     password = None
     if not single_sign_on:
         password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
@@ -59,6 +60,8 @@ def verify_log(
 
     Keep the digest that it prints elsewhere: with --head it proves later that nothing was cut off.
     """
+    from app.bootstrap import office
+
     with failures_in_words():
         verdict = office.verify_log(folder, head)
     if verdict.broken_at:

@@ -9,24 +9,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.bootstrap import operations
 from app.cli.failure import failures_in_words
 from app.cli.who import user
-from app.db.store import Store
-from app.office.doctor import State
-from app.watch.logs import LOG_VARIABLE, install_logs
-from app.watch.metrics import METRICS_VARIABLE, Metrics
-from app.watch.traces import install_traces
-from app.web.places import share
+
+if TYPE_CHECKING:
+    from app.db.store import Store
+    from app.watch.metrics import Metrics
 
 _RUNNING = "Run for many"
-_STYLES = {State.OK: "green", State.WARNING: "yellow", State.FAILED: "bold red"}
+_STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 
 Folder = Annotated[
     Path | None,
@@ -37,6 +34,11 @@ Folder = Annotated[
 @contextmanager
 def watched(store: Store) -> Iterator[Metrics]:
     """Logs, metrics and traces of a process that stays, as the environment wishes; SIGTERM ends it."""
+    from app.bootstrap import operations
+    from app.watch.logs import LOG_VARIABLE, install_logs
+    from app.watch.metrics import METRICS_VARIABLE, Metrics
+    from app.watch.traces import install_traces
+
     install_logs(os.environ.get(LOG_VARIABLE, ""))
     install_traces("celosia")
     signal.signal(signal.SIGTERM, _leave)
@@ -65,6 +67,8 @@ def backup(
 
     The file holds true values of hidden cells: keep it as safe as the data.
     """
+    from app.bootstrap import operations
+
     with failures_in_words():
         made = operations.back_up(folder, out)
     typer.echo(
@@ -80,6 +84,8 @@ def restore(
 
     Nobody is signed in afterwards. A backup of an older version is brought up to date.
     """
+    from app.bootstrap import operations
+
     with failures_in_words():
         found = operations.restore(folder, path, user())
     made = found.created.strftime("%Y-%m-%d %H:%M UTC")
@@ -88,6 +94,10 @@ def restore(
 
 def doctor(folder: Folder = None, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     """Look for what may be wrong: database, clocks, disk, rights, solver, journal; exit 1 if something is."""
+    from app.bootstrap import operations
+    from app.office.doctor import State
+    from app.web.places import share
+
     with failures_in_words():
         files = {
             "style sheet": share("static") / "site.css",

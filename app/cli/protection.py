@@ -6,16 +6,17 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.bootstrap import protection
 from app.cli.failure import failures_in_words
 from app.domain.errors import UserError
-from app.office.protection import Figures, WhatIf, Why, changed
+
+if TYPE_CHECKING:
+    from app.office.protection import Figures, WhatIf, Why
 
 _PANEL = "Look and check"
 _LISTED = 20
@@ -33,6 +34,8 @@ def why(
     as_json: Json = False,
 ) -> None:
     """Say why a cell is hidden, and what would free it. For the office: it names sensitive cells."""
+    from app.bootstrap import protection
+
     with failures_in_words():
         found = protection.explain_cell(folder, cell)
     if as_json:
@@ -59,6 +62,8 @@ def what_if(
     as_json: Json = False,
 ) -> None:
     """Say what another rule, a sheet more or less, a level less, or merged members would hide and cost."""
+    from app.bootstrap import protection
+    from app.office.protection import changed
 
     with failures_in_words():
         if threshold is None and not sheet and not drop_sheet and not drop_level and not merge:
@@ -79,6 +84,8 @@ def verify(
     url: Annotated[str, typer.Option(help="Address of the site that publishes it.")] = "",
 ) -> None:
     """Check a release's certificate; exit 1 when something isn't as it says."""
+    from app.bootstrap import protection
+
     with failures_in_words():
         try:
             text = certificate.read_text(encoding="utf-8")
@@ -96,6 +103,8 @@ def verify(
 
 def key(folder: Folder) -> None:
     """Print the public key that certificates are checked with; it is made when there is none."""
+    from app.bootstrap import protection
+
     with failures_in_words():
         public, name = protection.signing_key(folder)
     typer.echo(f"{public}\n{name}")

@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app import bootstrap
 from app.cli.failure import failures_in_words
 from app.cli.who import ORIGIN, user
 from app.domain.people import command_line
@@ -30,6 +29,8 @@ def list_releases(
     folder: Folder, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """List every release, newest first."""
+    from app import bootstrap
+
     with failures_in_words(), bootstrap.publication_store(folder) as store:
         store.live_release_id()
         records = store.book.all()
@@ -104,6 +105,8 @@ def forget(folder: Folder, release: Release, reason: Reason, by: Actor = "") -> 
 
 
 def _move(folder: Path, release: str, action: str, by: str, *more: object) -> None:
+    from app import bootstrap
+
     me = user()
     trail = Trail(command_line(me).name, ORIGIN)
     with failures_in_words(), bootstrap.publication_store(folder) as store:

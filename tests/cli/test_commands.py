@@ -70,6 +70,29 @@ def test_help_names_every_command() -> None:
         assert re.search(rf"\b{command}\b", shown.stdout)
 
 
+def test_help_begins_with_what_one_begins_with() -> None:
+    lines = celosia("--help").stdout.splitlines()
+    panels = [line.strip("╭╮─ ") for line in lines if line.startswith("╭")]
+    assert panels == [
+        "Options", "Publish", "The steps of run, each alone", "Look and check", "The office", "Run for many",
+    ]  # fmt: skip
+    first = next(n for n, line in enumerate(lines) if "Publish ─" in line) + 1
+    assert lines[first].split()[1] == "demo"
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "run --help", "releases", "no-command"])
+def test_who_asks_for_help_waits_for_no_engine(arguments: str) -> None:
+    code = (
+        "import atexit, sys\n"
+        "from app.cli import main\n"
+        "heavy = {'numpy', 'scipy', 'duckdb', 'highspy', 'sqlalchemy', 'fastapi', 'pyarrow', 'httpx'}\n"
+        "atexit.register(lambda: print('LOADED', *sorted(heavy & sys.modules.keys())))\n"
+        "main()\n"
+    )
+    shown = celosia_code(code, *arguments.split())
+    assert shown.stdout.splitlines()[-1].strip() == "LOADED", shown.stdout
+
+
 def test_a_new_publication_checks_runs_and_reports(published: Path) -> None:
     checked = celosia("check", str(published))
     assert (checked.returncode, "in order: 1 cube, 2 sheets." in checked.stdout) == (0, True)

@@ -65,7 +65,7 @@ main()
 
 @pytest.mark.parametrize("module", ["typer", "scipy.sparse", "fastapi"])
 def test_ctrl_c_while_the_program_loads(module: str, tmp_path: Path) -> None:
-    process = begin(module, "status", str(tmp_path), code=INTERRUPT)
+    process = begin(module, "serve", str(tmp_path), "--port", "0", code=INTERRUPT)
     said, _ = process.communicate(timeout=120)
     assert process.returncode not in (0, 2), said
     assert "Traceback" not in said
