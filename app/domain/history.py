@@ -28,22 +28,13 @@ class ReleaseMark:
         return self.state in READABLE
 
     @property
-    def live(self) -> bool:
-        return self.state == "live"
-
-    @property
     def withdrawn(self) -> bool:
         return self.state == WITHDRAWN
 
 
 def live(marks: Iterable[ReleaseMark]) -> ReleaseMark | None:
     """The release that is live, if there is one."""
-    return next((mark for mark in marks if mark.live), None)
-
-
-def readable(marks: Iterable[ReleaseMark]) -> tuple[ReleaseMark, ...]:
-    """The releases that may be read, newest first."""
-    return tuple(sorted((mark for mark in marks if mark.readable), key=lambda mark: mark.since, reverse=True))
+    return next((mark for mark in marks if mark.state == "live"), None)
 
 
 def as_of(marks: Iterable[ReleaseMark], moment: datetime) -> ReleaseMark | None:

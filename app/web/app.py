@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
 from app.domain.errors import OperatorError
-from app.domain.history import readable
 from app.domain.publication import QueryDefinition
 from app.serve.answer import LiveReader, NotPublishedError, ReleaseMovedError, Served
 from app.serve.port import Asker, ReleaseStore
@@ -149,7 +148,6 @@ class _Front:
         get("/{language}")(self.language)
         get("/{language}/")(self.home)
         get("/{language}/confidentiality")(self.confidentiality)
-        get("/{language}/releases")(self.releases)
         get("/{language}/search")(self.search)
         get("/{language}/api")(self.api_page)
         get("/{language}/feed.atom")(self.feed)
@@ -164,9 +162,7 @@ class _Front:
 
     async def entrance(self, request: Request) -> Response:
         languages = self._desk.contents_of(request).catalogue.languages
-        language = fields_of(request).get("lang", "")
-        if language not in languages:
-            language = preferred(request.headers.get("accept-language", ""), languages)
+        language = preferred(request.headers.get("accept-language", ""), languages)
         return redirect(f"{located(request).prefix}/{language}/", vary="Accept-Language")
 
     async def health(self, request: Request) -> Response:
@@ -252,18 +248,6 @@ class _Front:
         site = self._desk.site(request, language)
         text = await run_sync(self._reader.certificate, site.contents.catalogue.release_id)
         return self._desk.page(request, site.confidentiality(certified=text is not None))
-
-    async def releases(self, request: Request, language: str) -> Response:
-        if located(request).prefix:
-            # Which releases there are is no matter of one of them.
-            return redirect(f"/{language}/releases")
-        site = self._desk.site(request, language)
-        marks = readable(await run_sync(self._reader.marks))
-        certified = await run_sync(
-            lambda: {mark.id for mark in marks if self._reader.certificate(mark.id) is not None}
-        )
-        # Not kept: a release may be withdrawn while the live one stays.
-        return Reply(self._desk.render(site.releases(marks, certified)), HTML, keep=False)
 
     async def search(self, request: Request, language: str) -> Response:
         site = self._desk.site(request, language)

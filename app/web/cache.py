@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.web.locate import LOCATED, RELEASE
 from app.web.reply import REPLY, Reply
 
-_Key = tuple[str | None, str, bytes, str, bool, str, bytes]
+_Key = tuple[str | None, str, bytes, str, str, bytes]
 
 
 class ReplyCache:
@@ -32,14 +32,12 @@ class ReplyCache:
             await self._app(scope, receive, send)
             return
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        located = scope[LOCATED]
+        below = scope[LOCATED].prefix
         key: _Key = (
             scope[RELEASE],
             scope["scheme"],
             host,
-            located.prefix,
-            # Pages of a release that isn't live any more lead to the one that is.
-            located.current,
+            below,
             scope["path"],
             scope["query_string"],
         )

@@ -29,11 +29,7 @@ class LanguageLink:
 
 @dataclass(frozen=True)
 class Frame:
-    """What surrounds every page.
-
-    ``fixed``: its address names the release. ``latest``, on pages of a release that isn't live: its address
-    in the live one.
-    """
+    """What surrounds every page; ``latest`` is its address in the live release, on pages of a fixed one."""
 
     language: str
     title: str
@@ -48,7 +44,6 @@ class Frame:
     logo: str = ""
     canonical: str = ""
     description: str = ""
-    fixed: bool = False
     latest: str = ""
 
 
@@ -287,24 +282,6 @@ class ConfidentialityPage:
 
 
 @dataclass(frozen=True)
-class PastRelease:
-    """A release that may be read; ``certificate`` is an address, empty without one."""
-
-    number: str
-    date: str
-    address: str
-    live: bool
-    certificate: str
-
-
-@dataclass(frozen=True)
-class ReleasesPage:
-    template: ClassVar[str] = "releases.html"
-    frame: Frame
-    releases: tuple[PastRelease, ...]
-
-
-@dataclass(frozen=True)
 class SearchResult:
     """A sheet that was found: ``members`` lead to it with the choice that shows them."""
 
@@ -394,7 +371,6 @@ Page = (
     | SheetPage
     | EmbedPage
     | ConfidentialityPage
-    | ReleasesPage
     | SearchPage
     | ApiPage
     | BuilderPage

@@ -78,8 +78,7 @@ class Desk:
         contents = self.contents_of(request)
         if language not in contents.catalogue.languages:
             raise RefusalError(404)
-        where = located(request)
-        return Site(contents, language, self.base(request), where.prefix, current=where.current)
+        return Site(contents, language, self.base(request), located(request).prefix)
 
     def below(self, request: Request) -> str:
         """What addresses of the request's release start with."""
@@ -152,10 +151,8 @@ class Desk:
         language = (
             first if first in offered else preferred(request.headers.get("accept-language", ""), offered)
         )
-        where = located(request)
-        if contents is None:
-            return language, None
-        return language, Site(contents, language, "", where.prefix, current=where.current)
+        prefix = located(request).prefix
+        return language, Site(contents, language, "", prefix) if contents is not None else None
 
 
 def problem(status: int, text: str) -> bytes:

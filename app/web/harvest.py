@@ -193,7 +193,6 @@ def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[Fo
 def _paths(contents: Contents) -> Iterator[str]:
     yield ""
     yield "confidentiality"
-    yield "releases"
     waiting = list(contents.root.folders)
     while waiting:
         entry = waiting.pop(0)

@@ -39,8 +39,6 @@ class Located:
         Empty for the live release, else how the addresses of the release begin.
     lasting : bool
         Whether the address names the release, so that its answer never changes.
-    current : bool
-        Whether the release is the live one.
     refusal : int
         The status when there is no such release, else 0.
     """
@@ -49,7 +47,6 @@ class Located:
     path: str
     prefix: str = ""
     lasting: bool = False
-    current: bool = False
     refusal: int = 0
 
 
@@ -72,7 +69,7 @@ def locate(scope: Scope, marks: Sequence[ReleaseMark]) -> Located:
                 return Located(None, path, refusal=400)
             return _located(as_of(marks, moment), path, lasting=False)
     mark = live(marks)
-    return Located(mark.id if mark is not None else None, path, current=mark is not None)
+    return Located(mark.id if mark is not None else None, path)
 
 
 def _located(mark: ReleaseMark | None, path: str, lasting: bool) -> Located:
@@ -80,7 +77,7 @@ def _located(mark: ReleaseMark | None, path: str, lasting: bool) -> Located:
         return Located(None, path, refusal=404)
     if mark.withdrawn:
         return Located(None, path, refusal=410)
-    return Located(mark.id, path, prefix_of(mark.id), lasting, mark.live)
+    return Located(mark.id, path, prefix_of(mark.id), lasting)
 
 
 def prefix_of(release_id: str) -> str:

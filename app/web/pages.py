@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
 from app.domain.cube import text_in
-from app.domain.history import ReleaseMark
 from app.domain.masked import MaskedCellSet
 from app.domain.publication import Folder, QueryDefinition, Sheet
 from app.serve.answer import LiveReader, Served
@@ -31,8 +30,6 @@ from app.web.contexts import (
     LanguageLink,
     Link,
     Option,
-    PastRelease,
-    ReleasesPage,
     SearchPage,
     SearchResult,
     SheetPage,
@@ -53,8 +50,7 @@ from app.web.theme import is_themed
 class Site:
     """One release in one language, from which pages are made.
 
-    ``only`` is the address of its one sheet where that isn't among others, as in a preview; ``current`` says
-    that the release is the live one.
+    ``only`` is the address of its one sheet where that isn't among others, as in a preview.
     """
 
     contents: Contents
@@ -62,7 +58,6 @@ class Site:
     base: str
     prefix: str = ""
     only: str = ""
-    current: bool = False
 
     @property
     def root(self) -> str:
@@ -105,8 +100,7 @@ class Site:
             logo=f"/logo.svg?v={catalogue.release_id}" if catalogue.theme.logo else "",
             canonical=f"{self.base}{self.root}/{path}{suffix}",
             description=text_in(catalogue.description, self.language),
-            fixed=bool(self.prefix),
-            latest=f"/{self.language}/{path}{suffix}" if self.prefix and not self.current else "",
+            latest=f"/{self.language}/{path}{suffix}" if self.prefix else "",
         )
 
     def _(self, text: str) -> str:
@@ -139,21 +133,6 @@ class Site:
             hide_zeros=catalogue.hide_zeros,
             certificate=f"{self.prefix}/certificate.json" if certified else "",
         )
-
-    def releases(self, marks: Sequence[ReleaseMark], certified: Set[str]) -> ReleasesPage:
-        """The releases that may be read, as they are given; those in ``certified`` have a certificate."""
-        listed = tuple(
-            PastRelease(
-                number=mark.id,
-                date=long_date(mark.since, self.language),
-                # An old release needn't have this language: its entrance knows.
-                address=f"{prefix_of(mark.id)}/?lang={self.language}",
-                live=mark.live,
-                certificate=f"{prefix_of(mark.id)}/certificate.json" if mark.id in certified else "",
-            )
-            for mark in marks
-        )
-        return ReleasesPage(self.frame(self._("Releases"), "releases", crumbs=()), listed)
 
     def api(self) -> ApiPage:
         """What programs can read, with addresses that work."""

@@ -31,7 +31,6 @@ PAGES = {
     "query": "/en/query",
     "query answered": f"/es/query?{urlencode({'mdx': QUESTION})}",
     "query refused": "/en/query?mdx=SELECT+nothing",
-    "releases": "/es/releases",
     "old release": "/r/r1/en/s/territory/places",
     "old contents": "/r/r1/es/",
     "nothing found": "/en/search?q=zzz",

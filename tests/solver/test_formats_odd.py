@@ -146,7 +146,8 @@ def test_a_total_of_another_name_is_not_silently_a_part() -> None:
     frame = {"r": ["Totaal", "a", "b"], "v": [30, 10, 20]}
     assert any("called like a total" in n for n in protect(frame, ["r"], value="v", rows="cells").notices)
     named = protect(frame, ["r"], value="v", rows="cells", total="Totaal")
-    assert (named.notices, len(named.frame["r"])) == ((), 3)
+    assert not any("called like a total" in notice for notice in named.notices)
+    assert len(named.frame["r"]) == 3
 
 
 def test_nothing_at_all_is_no_table() -> None:

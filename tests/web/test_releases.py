@@ -66,8 +66,7 @@ def test_addresses_of_a_release_may_be_kept_for_a_day_and_are_nothing_for_search
 def test_links_of_an_old_release_stay_in_it_and_work(store: MemoryStore) -> None:
     site = create_app(store)
     answers = crawl(site, "/r/r1/en/f/time")
-    led = {"/r/r1/?lang=en", "/r/r2/?lang=en"}
-    assert {path for path, response in answers.items() if response.status_code != 200} == led
+    assert {path for path, response in answers.items() if response.status_code != 200} == set()
     inside = [path for path in answers if path.startswith("/r/r1/")]
     assert f"/r/r1{CSV}" in inside
     catalogue = json.loads(ask(site, "/r/r1/api/v1/catalogue.json").text)
@@ -143,60 +142,6 @@ class Certified(MemoryStore):
 
     def certificate(self, release_id: str) -> str | None:
         return "{}" if release_id == "r2" else None
-
-
-def listed(site: ASGIApp, language: str) -> list[list[str]]:
-    """What the page of releases says in each line, and where the lines lead."""
-    page = html.fromstring(ask(site, f"/{language}/releases").content)
-    return [
-        [*(cell.text_content() for cell in line.xpath("./*")), *line.xpath(".//a/@href")]
-        for line in page.xpath("//table/tbody/tr")
-    ]
-
-
-def test_the_page_of_releases_lists_what_may_be_read_newest_first() -> None:
-    store = Certified()
-    later(store)
-    site = create_app(store, patience=0)
-    newest = [
-        "November 28, 2026",
-        "r2",
-        "The latest",
-        "Certificate",
-        "/r/r2/?lang=en",
-        "/r/r2/certificate.json",
-    ]
-    assert listed(site, "en") == [newest, ["November 27, 2026", "r1", "Earlier", "–", "/r/r1/?lang=en"]]
-    assert [line[0] for line in listed(site, "es")] == ["28 de noviembre de 2026", "27 de noviembre de 2026"]
-    for address in ("/r/r2/?lang=es", "/r/r1/?lang=es"):
-        assert ask(site, address).headers["location"] == address.replace("?lang=es", "es/")
-    assert ask(site, "/r/r1/?lang=xx").headers["location"] == "/r/r1/en/"
-    assert ask(site, "/r/r1/es/releases").headers["location"] == "/es/releases"
-    assert "/en/releases" in html.fromstring(ask(site, PAGE).content).xpath("//footer//a/@href")
-
-
-@pytest.mark.parametrize("state", ["withdrawn", "scheduled", "draft", "audited", "approved", "something new"])
-def test_the_page_of_releases_is_silent_about_all_others_at_once(state: str) -> None:
-    store = MemoryStore()
-    later(store)
-    site = create_app(store, patience=0)
-    assert [line[1] for line in listed(site, "en")] == ["r2", "r1"]
-    store.old = [replace(store.old[0], state=state)]
-    assert [line[1] for line in listed(site, "en")] == ["r2"]
-    assert "r1" not in ask(site, "/en/releases").text
-
-
-def test_only_a_release_that_is_not_live_leads_to_the_latest() -> None:
-    store = MemoryStore()
-    site = create_app(store, patience=0)
-    leads = "//aside[@class='asitwas']//a/@href"
-    for path in ("/r/r1" + PAGE, f"{PAGE}?asOf=2099-01-01", "/r/r1/en/"):
-        page = html.fromstring(ask(site, path).content)
-        assert page.xpath(leads) == []
-        assert page.xpath("//meta[@name='robots']/@content") == ["noindex"]
-    later(store)
-    assert html.fromstring(ask(site, "/r/r1/en/").content).xpath(leads) == ["/en/"]
-    assert html.fromstring(ask(site, "/r/r2/en/").content).xpath(leads) == []
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
