@@ -287,7 +287,8 @@ def attack(
 ) -> None:
     """Try to work out hidden cells from what the site shows; exit 1 when one gives way.
 
-    Of a folder, the attack also knows which cells are sensitive and what they are promised.
+    Of a folder, or with --truth, the attack also knows which cells are sensitive and what they are promised.
+    Without, it lists what only the office can judge; that alone is exit 0.
     """
     from app import bootstrap
     from app.cli import serving, tell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -62,16 +62,22 @@ def attack(report: Report) -> None:
     )
     if report.checked_promises:
         console.print(f"Held {report.checked_promises:,} protection intervals against the bounds.")
-    for title, items in (
-        ("Found", report.findings),
-        ("For the office to judge (these may be hidden for others' sake)", report.suspicions),
-        ("Could not read or understand", report.notes),
-    ):
-        if items:
-            console.print(f"{title}: {len(items):,}")
-            for item in items[:_LISTED]:
-                console.print(f"  {item}", soft_wrap=True)
-            if len(items) > _LISTED:
-                console.print(f"  and {len(items) - _LISTED:,} more (see --json)")
+    _listed(console, "Found", report.findings)
+    _listed(console, "Could not read or understand", report.notes)
     if report.ok:
         console.print("Nothing found.")
+    if report.suspicions:
+        _listed(console, "Only the office can judge", report.suspicions)
+        console.print(
+            "These cells are narrowed down, which is no leak where one is hidden for others' sake. To have "
+            "them judged, hold them against what was promised: celosia attack ADDRESS --truth D"
+        )
+
+
+def _listed(console: Console, title: str, items: Sequence[object]) -> None:
+    if items:
+        console.print(f"{title}: {len(items):,}")
+    for item in items[:_LISTED]:
+        console.print(f"  {item}")
+    if len(items) > _LISTED:
+        console.print(f"  and {len(items) - _LISTED:,} more (see --json)")

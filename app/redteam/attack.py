@@ -15,7 +15,6 @@ from app.redteam.bounds import Intervals, interval_of_cells
 from app.redteam.exports import DRAWING, FRAGMENT, READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
 from app.redteam.pages import (
-    PageLeak,
     block_of,
     order_tells,
     parse_page,
@@ -23,7 +22,7 @@ from app.redteam.pages import (
     rows_as_printed,
 )
 from app.redteam.relations import System, build_system
-from app.redteam.report import Finding, Kind, Promise, Report
+from app.redteam.report import Finding, Kind, PageLeak, Promise, Report
 from app.redteam.site import Page, Query, Site, read_catalogue
 from app.redteam.structure import Coordinates, Structure
 from app.redteam.tables import Document, TableRow, UnreadableError, read_csv, read_jsonstat

@@ -12,7 +12,8 @@ import pyarrow as pa
 from lxml import etree
 from pyarrow import parquet as pq
 
-from app.redteam.pages import PageLeak, parse_page, read_block
+from app.redteam.pages import parse_page, read_block
+from app.redteam.report import PageLeak
 from app.redteam.tables import TableRow, UnreadableError
 
 Figures = list[float | None]

@@ -52,7 +52,18 @@ class Finding:
     def __str__(self) -> str:
         span = f"{self.lower:,.6g}" if self.lower == self.upper else f"{self.lower:,.6g} … {self.upper:,.6g}"
         place = f" ({self.where})" if self.where else ""
-        return f"{self.kind}: {self.cell} = {span}{place}"
+        kind = f"{self.kind}: " if self.certain else ""
+        return f"{kind}{self.cell} = {span}{place}"
+
+
+@dataclass(frozen=True)
+class PageLeak:
+    """A hidden cell (index into the rows) that the page gives away; ``kind`` as in a finding."""
+
+    row: int
+    kind: Kind
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 from openpyxl import Workbook, load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
-from app.redteam.pages import PageLeak
+from app.redteam.report import PageLeak
 from app.redteam.tables import TableRow, UnreadableError
 
 

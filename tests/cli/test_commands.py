@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import tell
+from app.redteam.report import Finding, Report
+
 COMMANDS = (
     "demo", "init", "run", "serve", "crawl", "assess", "build", "suppress", "audit", "release", "check",
     "status", "mdx", "explain-formula", "import-schema", "export-problems", "attack",
@@ -122,6 +125,17 @@ def test_the_attack_on_a_folder_finds_nothing(published: Path) -> None:
     assert report["findings"] == report["notes"] == []
     assert report["hidden"] > 0
     assert report["checked_promises"] > 0
+
+
+def test_what_only_the_office_can_judge_does_not_alarm(capsys: pytest.CaptureFixture[str]) -> None:
+    narrowed = Finding("[Measures].[Firms], [Town].&[1]", "too narrow", 2, 4, certain=False)
+    report = Report(9, 9, 3, 3, findings=(), suspicions=(narrowed,), notes=())
+    tell.attack(report)
+    said = capsys.readouterr().out
+    assert report.ok
+    assert "Nothing found.\nOnly the office can judge: 1\n" in said
+    assert "--truth D" in said
+    assert "too narrow" not in said
 
 
 def test_exported_problems_can_be_read_by_the_solver(published: Path, tmp_path: Path) -> None:

@@ -199,6 +199,51 @@ def test_a_bar_that_only_a_reader_asks_for_is_found(office: Path, truth: Truth) 
     assert len(report.findings) == len(drawn)
 
 
+@pytest.fixture(scope="module")
+def namesakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A town, too small to be shown, called as its region, and both drawn in one chart."""
+    folder = tmp_path_factory.mktemp("namesakes") / "firms"
+    create_starter(folder)
+    facts = folder / "data" / "firms.csv"
+    facts.write_text(facts.read_text("utf-8").replace(",Nutmeg,", ",Centre,"), "utf-8")
+    for sheet in (folder / "sheets" / "economy").glob("[!_]*.toml"):
+        sheet.unlink()
+    (folder / "sheets" / "economy" / "places.toml").write_text(_PLACES, "utf-8")
+    run_publication(folder)
+    return folder
+
+
+_PLACES = '''
+title.en = "Towns and regions"
+[[query]]
+id = "places"
+title.en = "Firms"
+show = "chart"
+mdx = """
+SELECT {[Measures].[Firms]} ON COLUMNS,
+  {[Territory].[Town].Members, [Territory].[Region].Members} ON ROWS
+FROM [Firms]
+"""
+[query.options]
+chart = "bar"
+'''
+
+
+def test_a_shown_namesake_is_no_leak(namesakes: Path) -> None:
+    with site(namesakes) as client:
+        assert client.get("/en/s/economy/places").text.count("<title>Centre: ") == 2
+        assert kinds(attack(client)) == set()
+
+
+def test_a_hidden_namesake_is_found(namesakes: Path) -> None:
+    def tell(page: str) -> str:
+        return page.replace("<title>Centre: confidential</title>", "<title>Centre: 1</title>")
+
+    with site(namesakes, around=lambda app: Rewriting(app, tell)) as client:
+        (finding,) = {(f.kind, f.cell, f.lower) for f in attack(client).findings}
+    assert finding == ("in the page", f"{FIRMS}, [Territory].[Town].&[Centre]", 1)
+
+
 class Rewriting:
     """An application whose pages pass through other hands, those that are asked with a field alone."""
 

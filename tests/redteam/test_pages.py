@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.redteam.pages import PageLeak, block_of, order_tells, parse_page, read_block, rows_as_printed
+from app.redteam.pages import block_of, order_tells, parse_page, read_block, rows_as_printed
+from app.redteam.report import PageLeak
 from app.redteam.tables import TableRow, UnreadableError, read_csv, read_jsonstat
 
 NAMES = ("Alder", "Birch", "Cedar", "Dogwood", "Elm")
@@ -100,6 +101,105 @@ def test_hidden_tile_in_a_class_colour_is_seen() -> None:
     assert block is not None
     (leak,), _ = read_block(block, shown)
     assert (leak.kind, leak.lower, leak.upper) == ("drawn", 20, 21)
+
+
+def called_alike(hidden: int) -> list[TableRow]:
+    """A province and its capital of the same name, side by side with others; one of the two is hidden."""
+    names, values = (
+        ("Alder", "Birch", "Birch", "Cedar", "Dogwood", "Elm"),
+        (40.0, 31.0, 13.0, 70.0, 10.0, 55.0),
+    )
+    return [
+        TableRow(
+            {"[Area]": f"[Area].&[{i}]"}, {"[Area]": name}, None if i == hidden else value, 0, i == hidden
+        )
+        for i, (name, value) in enumerate(zip(names, values, strict=True))
+    ]
+
+
+def drawn_alike(rows: Sequence[TableRow], secret: str, shuffled: bool, figure: str = "{:.0f}") -> str:
+    marks = [
+        secret
+        if row.value is None
+        else bar(
+            "s0", f"{row.captions['[Area]']}: {figure.format(row.value)}", width=f"{row.value * 1.2:.2f}%"
+        )
+        for row in rows
+    ]
+    # Lines draw what is hidden first.
+    order = (
+        sorted(range(len(marks)), key=lambda i: rows[i].value is not None) if shuffled else range(len(marks))
+    )
+    return f'<section id="q"><svg>{"".join(marks[i] for i in order)}</svg></section>'
+
+
+def leaks_of_alike(rows: Sequence[TableRow], drawing: str) -> list[PageLeak]:
+    block = block_of(parse_page(drawing), "q", 0)
+    assert block is not None
+    return read_block(block, rows)[0]
+
+
+@pytest.mark.parametrize("hidden", [1, 2])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_of_two_that_are_called_the_same_the_shown_one_gives_nothing(hidden: int, shuffled: bool) -> None:
+    rows = called_alike(hidden)
+    assert leaks_of_alike(rows, drawn_alike(rows, bar("veil", "Birch: confidential"), shuffled)) == []
+
+
+@pytest.mark.parametrize("hidden", [1, 2])
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("value", [44.0, 13.0, 31.0])
+@pytest.mark.parametrize("says", ["Birch: {:.0f}", "Birch: confidential"])
+def test_of_two_that_are_called_the_same_the_hidden_one_is_found(
+    hidden: int, shuffled: bool, value: float, says: str
+) -> None:
+    """Even when its number is the other's."""
+    rows = called_alike(hidden)
+    secret = bar("veil", says.format(value), width=f"{value * 1.2:.2f}%")
+    found = leaks_of_alike(rows, drawn_alike(rows, secret, shuffled))
+    assert found
+    assert {leak.row for leak in found} == {hidden}
+    assert all(leak.lower - 0.1 <= value <= leak.upper + 0.1 for leak in found)
+
+
+@pytest.mark.parametrize("figure", ["{:.2f} %", "{:.1f}\u202f€", "{:.0f}.000"])
+def test_a_figure_is_known_in_any_signs(figure: str) -> None:
+    rows = called_alike(1)
+    assert leaks_of_alike(rows, drawn_alike(rows, bar("veil", "Birch: confidential"), True, figure)) == []
+
+
+def test_there_and_back_are_two_cells() -> None:
+    """Titles of the same words: from Alder to Birch is not from Birch to Alder."""
+    pairs = [
+        ("Alder", "Birch", 5.0),
+        ("Birch", "Alder", None),
+        ("Alder", "Elm", 20.0),
+        ("Elm", "Alder", 30.0),
+    ]
+    rows = [
+        TableRow({"[From]": a, "[To]": b}, {"[From]": a, "[To]": b}, value, 0, value is None)
+        for a, b, value in pairs
+    ]
+    marks = [bar("s0", f"{a}, {b}: {v:.0f}", width=f"{v:.2f}%") for a, b, v in pairs if v is not None]
+    for says, leaks in (("Birch, Alder: confidential", set()), ("Birch, Alder: 7", {1})):
+        drawing = f'<section id="q"><svg>{"".join([bar("veil", says), *marks])}</svg></section>'
+        assert {leak.row for leak in leaks_of_alike(rows, drawing)} == leaks
+
+
+def test_marks_without_figures_stand_in_the_order_of_the_cells() -> None:
+    """A tile map in colours alone: the hidden Birch in a colour of its class is seen, veiled it is not."""
+    rows = called_alike(2)
+    shades = {40.0: 1, 31.0: 1, 10.0: 0, 70.0: 2, 55.0: 2}
+    rows.append(TableRow({"[Area]": "x"}, {"[Area]": "Fir"}, 12.0, 0, False))
+    shades[12.0] = 0
+    for veil, told in (("veil", []), ("c1", [2])):
+        tiles = "".join(
+            f"<g><title>{row.captions['[Area]']}</title>"
+            f'<rect class="{veil if row.value is None else f"c{shades[row.value]}"}" width="9"/></g>'
+            for row in rows
+        )
+        found = leaks_of_alike(rows, f'<section id="q"><svg>{tiles}</svg></section>')
+        assert [leak.row for leak in found] == told
 
 
 PUBLISHED = [
