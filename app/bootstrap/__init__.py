@@ -89,8 +89,9 @@ def run_publication(
     publication = load_publication(folder)
     with publication_store(folder) as store:
         steps = STEP_NAMES if step is None else (step,)
-        trail = Trail(command_line(user).name, "command line")
-        wish = Wish(user, signer=signer_of(folder / STATE), trail=trail)
+        name = command_line(user).name
+        trail = Trail(name, "command line")
+        wish = Wish(name, signer=signer_of(folder / STATE), trail=trail)
         return run(publication, store, open_cube, steps, progress, wish)
 
 

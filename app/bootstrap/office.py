@@ -66,24 +66,27 @@ def make_office(folder: Path, store: Store) -> Office:
     )
 
 
-def take_in_folder(office: Office) -> str:
+def take_in_folder(office: Office, user: str) -> str:
     """Make the folder's own files the first version if there is none yet; gives what kept it from that."""
+    actor = command_line(user)
     if office.versions.current() is not None or not (office.folder / "publication.toml").is_file():
         return ""
     try:
         with office.journal.together():
-            version = office.versions.import_folder(office.folder, "command line")
+            version = office.versions.import_folder(office.folder, actor.name)
             facts = {"message": version.message}
-            office.journal.record("command line", "version.publish", f"version {version.id}", None, facts)
+            subject = f"version {version.id}"
+            office.journal.record(actor, "version.publish", subject, None, facts, "command line")
     except UserError as error:
         return str(error)
     return ""
 
 
-def add_account(folder: Path, user: str, name: str, role: Role, password: str | None) -> None:
-    """A new account, made on the machine itself; so begins every office."""
+def add_account(folder: Path, user: str, name: str, role: Role, password: str | None) -> bool:
+    """A new account, made on the machine itself; so begins every office. Gives whether there is an admin."""
     with open_office(folder) as office:
         office.people.add(command_line(user), name, role, password, "command line")
+        return any(item.role is Role.ADMIN and item.active for item in office.people.accounts())
 
 
 def verify_log(folder: Path, head: str = "") -> Verdict:

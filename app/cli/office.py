@@ -34,20 +34,22 @@ def add_account(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name to sign in with, as ana or ana@office.org.")
     ],
-    role: Annotated[AccountRole, typer.Option(help="What the account may do.")] = AccountRole.admin,
+    role: Annotated[AccountRole, typer.Option(help="What the account may do; the first one is an admin.")],
     single_sign_on: Annotated[
         bool, typer.Option("--single-sign-on", help="Without a password: OpenID Connect leads in.")
     ] = False,
 ) -> None:
-    """Make an account; the first admin begins here. Asks for the password."""
+    """Make an account; the first admin begins here, with --role admin. Asks for the password."""
     from app.bootstrap import office
 
     password = None
     if not single_sign_on:
         password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     with failures_in_words():
-        office.add_account(folder, user(), name, Role(role.value), password)
+        has_admin = office.add_account(folder, user(), name, Role(role.value), password)
     typer.echo(f"Account {name} is {role.value}. It signs in at /studio of: celosia serve --studio {folder}")
+    if not has_admin:
+        typer.echo(f"There is no admin yet: celosia account add {folder} NAME --role admin")
 
 
 def verify_log(

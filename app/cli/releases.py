@@ -107,8 +107,8 @@ def forget(folder: Folder, release: Release, reason: Reason, by: Actor = "") -> 
 def _move(folder: Path, release: str, action: str, by: str, *more: object) -> None:
     from app import bootstrap
 
-    me = user()
-    trail = Trail(command_line(me).name, ORIGIN)
+    me = command_line(user()).name
+    trail = Trail(me, ORIGIN)
     with failures_in_words(), bootstrap.publication_store(folder) as store:
         version = store.book.get(release).version
         move: Callable[..., ReleaseRecord] = getattr(store.book, action)

@@ -20,6 +20,7 @@ from app.bootstrap.jobs import Queue, make_queue
 from app.bootstrap.office import make_office, take_in_folder
 from app.bootstrap.operations import readiness
 from app.cli.operations import watched
+from app.cli.who import user
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
 from app.web.limits import Limits
@@ -95,7 +96,7 @@ def serve(
         if studio:
             office = make_office(folder, store)
             stack.callback(office.previews.close)
-            left = take_in_folder(office)
+            left = take_in_folder(office, user())
             if left:
                 typer.echo(f"The folder wasn't taken in as the first version:\n{left}", err=True)
             hosts = ("localhost", "127.0.0.1", "::1", host)

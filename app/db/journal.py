@@ -149,7 +149,9 @@ class JournalStore:
         if before is not None:
             query = query.where(t.journal.c.number < before)
         if actor:
-            query = query.where(t.journal.c.actor == actor)
+            # Once the name of a token stood behind its owner's.
+            with_token = t.journal.c.actor.startswith(f"{actor} (", autoescape=True)
+            query = query.where(sa.or_(t.journal.c.actor == actor, with_token))
         if action:
             query = query.where(t.journal.c.action == action)
         with self._database.reading() as connection:

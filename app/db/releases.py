@@ -22,7 +22,8 @@ from app.db.clock import Clock, database_clock
 from app.db.database import Database
 from app.db.journal import Note, write_note
 from app.db.release_rows import live_id, record_of, records
-from app.domain.errors import OperatorError, UserError
+from app.domain.errors import ConflictError, OperatorError, UserError
+from app.domain.people import EMBARGO
 from app.domain.release_life import (
     WAITING,
     ReleaseAction,
@@ -39,7 +40,6 @@ MOVE_LOCK = 0x43454C52454C
 #: Seconds until a scheduled release that couldn't be switched on is tried again.
 RETRY_SECONDS = 5.0
 
-CLOCK_ACTOR = "embargo"
 
 #: The office's setting about approval.
 FOUR_EYES = "four-eyes"
@@ -284,7 +284,7 @@ class ReleaseBook:
                 for record in records(connection)
                 if record.state is ReleaseState.SCHEDULED and record.embargo and record.embargo <= now
             ]
-            deed = _Deed(str(ReleaseAction.PUBLISH), CLOCK_ACTOR, Trail(CLOCK_ACTOR, "the database's clock"))
+            deed = _Deed(str(ReleaseAction.PUBLISH), EMBARGO, Trail(EMBARGO, "the database's clock"))
             for record in sorted(due, key=lambda item: (item.embargo, item.created)):
                 current = record_of(connection, record.id)
                 if current.state is ReleaseState.SCHEDULED:
@@ -358,7 +358,7 @@ class ReleaseBook:
     def _current(self, connection: sa.Connection, release_id: str, version: int) -> ReleaseRecord:
         record = record_of(connection, release_id)
         if record.version != version:
-            raise UserError(
+            raise ConflictError(
                 f"Release {release_id} was changed meanwhile: it is {record.state} now. "
                 "Look at it again before you decide."
             )

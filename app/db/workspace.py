@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from app.db import tables as t
 from app.db.database import Database
-from app.domain.errors import InternalError, OperatorError, UserError
+from app.domain.errors import ConflictError, InternalError, OperatorError, UserError
 from app.domain.version import Files, Upload, Version, text_digest
 
 CHUNK = 1 << 20
@@ -104,7 +104,7 @@ class WorkspaceStore:
 
         Raises
         ------
-        UserError
+        ConflictError
             If it is no draft, or was saved by somebody else since ``revision``.
         """
         moved = {} if parent is None else {"parent": parent}
@@ -125,7 +125,7 @@ class WorkspaceStore:
 
         Raises
         ------
-        UserError
+        ConflictError
             If it is no draft, was saved since ``revision``, or its parent is current no more.
         """
         with self._database.writing() as connection:
@@ -139,17 +139,17 @@ class WorkspaceStore:
             )
             return _expect(_version(connection, t.version.c.id == identity))
 
-    def drop_draft(self, identity: int) -> None:
+    def drop_draft(self, identity: int, revision: int) -> None:
         """Throw a draft away.
 
         Raises
         ------
-        UserError
-            If it is no draft.
+        ConflictError
+            If it is no draft, or was saved by somebody else since ``revision``.
         """
         with self._database.writing() as connection:
             _lock(connection)
-            _require_draft(connection, identity, None)
+            _require_draft(connection, identity, revision)
             connection.execute(sa.delete(t.version).where(t.version.c.id == identity))
 
     # ------------------------------------------------------------------ uploads
@@ -237,16 +237,19 @@ class WorkspaceStore:
     def set_setting(self, name: str, value: str) -> None:
         """Keep an option in place of what it was."""
         with self._database.writing() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("lock table setting in share row exclusive mode"))
+            _lock_settings(connection)
             connection.execute(sa.delete(t.setting).where(t.setting.c.name == name))
             connection.execute(sa.insert(t.setting).values(name=name, value=value))
+
+    def hold_settings(self) -> None:
+        """Keep others from changing options until the transaction ends that this is called within."""
+        with self._database.writing() as connection:
+            _lock_settings(connection)
 
     def setting_or(self, name: str, value: str) -> str:
         """An option of the workspace, which becomes ``value`` if it has none; one wins when several ask."""
         with self._database.writing() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("lock table setting in share row exclusive mode"))
+            _lock_settings(connection)
             found = connection.scalar(sa.select(t.setting.c.value).where(t.setting.c.name == name))
             if found is None:
                 connection.execute(sa.insert(t.setting).values(name=name, value=value))
@@ -257,6 +260,11 @@ def _lock(connection: sa.Connection) -> None:
     """Writers of versions wait for each other; on SQLite the transaction is the only writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("lock table version, upload, text_body in share row exclusive mode"))
+
+
+def _lock_settings(connection: sa.Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("lock table setting in share row exclusive mode"))
 
 
 def _version(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Version | None:
@@ -270,12 +278,12 @@ def _expect(version: Version | None) -> Version:
     return version
 
 
-def _require_draft(connection: sa.Connection, identity: int, revision: int | None) -> Version:
+def _require_draft(connection: sa.Connection, identity: int, revision: int) -> Version:
     found = _version(connection, t.version.c.id == identity)
     if found is None or found.state != "draft":
-        raise UserError("This draft was published or thrown away meanwhile. Begin another one.")
-    if revision is not None and found.revision != revision:
-        raise UserError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
+        raise ConflictError("This draft was published or thrown away meanwhile. Begin another one.")
+    if found.revision != revision:
+        raise ConflictError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
     return found
 
 
@@ -283,7 +291,7 @@ def _retire(connection: sa.Connection, parent: int | None) -> None:
     """The current version becomes past, if it is the one that the new one was made from."""
     current = connection.scalar(sa.select(t.version.c.id).where(t.version.c.state == "current"))
     if current != parent:
-        raise UserError("Another version became current meanwhile. Bring the draft up to date first.")
+        raise ConflictError("Another version became current meanwhile. Bring the draft up to date first.")
     connection.execute(sa.update(t.version).where(t.version.c.state == "current").values(state="past"))
 
 

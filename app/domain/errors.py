@@ -2,6 +2,7 @@
 
 CelosiaError
 ├── UserError        whoever wrote the input: a list of `Mistake`, shown in full, exit 2
+│   └── ConflictError    it was right when it was read, and somebody changed it since
 ├── OperatorError    whoever runs the machine: disk, database, port, lost file, exit 1
 └── InternalError    us: a broken guarantee; the public sees no detail, exit 1
 """
@@ -57,6 +58,10 @@ class UserError(CelosiaError):
             mistakes = (mistakes,)
         self.mistakes: tuple[Mistake, ...] = tuple(sorted(set(mistakes)))
         super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class ConflictError(UserError):
+    """What a change was decided on is no more as it was read; nothing was changed."""
 
 
 class OperatorError(CelosiaError):

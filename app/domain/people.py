@@ -65,7 +65,8 @@ class Actor:
     Parameters
     ----------
     name : str
-        Of the account; ``""`` for a citizen.
+        Of the account; ``""`` for a citizen. The one name that anything is recorded by: journal, versions,
+        uploads, jobs and releases.
     role : Role
     account_id : int
         0 for a citizen or for the command line.
@@ -90,11 +91,20 @@ class Actor:
 
 
 CITIZEN = Actor("", Role.CITIZEN)
+_AT_COMMAND_LINE = "@command-line"
+#: Who acts where no account does: whoever hasn't signed in, and the clock at the end of an embargo.
+NOBODY = "nobody"
+EMBARGO = "embargo"
 
 
 def command_line(user: str) -> Actor:
     """Whoever runs commands on the machine: they may do anything, and the journal says so."""
-    return Actor(f"{user}@command-line", Role.ADMIN)
+    return Actor(f"{user}{_AT_COMMAND_LINE}", Role.ADMIN)
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two names of actors are, or may be, one person: an account, and its user of the machine."""
+    return one.removesuffix(_AT_COMMAND_LINE) == other.removesuffix(_AT_COMMAND_LINE)
 
 
 def account_name(text: str) -> str:
@@ -108,6 +118,8 @@ def account_name(text: str) -> str:
     name = text.strip().lower()
     if not NAME.fullmatch(name):
         raise ValueError("An account's name has 2 to 100 letters, digits and . _ @ + -")
+    if name in (NOBODY, EMBARGO) or name.endswith(_AT_COMMAND_LINE):
+        raise ValueError("The journal names those so who act without an account. Choose another name.")
     return name
 
 

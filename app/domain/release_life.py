@@ -9,6 +9,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.domain.errors import UserError
+from app.domain.people import same_person
 
 
 class ReleaseState(StrEnum):
@@ -142,7 +143,7 @@ class ReleaseRecord:
             )
         if action is ReleaseAction.ROLL_BACK and self.pruned:
             raise UserError(f"The cells of release {self.id} were pruned. Run the pipeline again instead.")
-        if action is ReleaseAction.APPROVE and self.four_eyes and actor == self.made_by:
+        if action is ReleaseAction.APPROVE and self.four_eyes and same_person(actor, self.made_by):
             raise UserError(
                 f"Release {self.id} was made by {actor}, and four eyes are wanted: "
                 "somebody else has to approve it."

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.db.journal import JournalRow, JournalStore, Note, digest_of_row
-from app.domain.people import Actor
+from app.domain.people import NOBODY, Actor
 
 Facts = Mapping[str, Any] | None
 
@@ -70,8 +70,8 @@ class Journal:
         OperatorError
             If it can't be written. What isn't recorded must not be done.
         """
-        name = actor if isinstance(actor, str) else known_as(actor)
-        note = Note(name, action, subject, before or {}, after or {}, origin)
+        name = actor if isinstance(actor, str) else actor.name or NOBODY
+        note = Note(name, action, subject, before or {}, after or {}, whence(actor, origin))
         return _entry(self._store.append(note, self._now()))
 
     def together(self) -> AbstractContextManager[None]:
@@ -84,7 +84,7 @@ class Journal:
     def latest(
         self, limit: int = 50, before: int | None = None, actor: str = "", action: str = ""
     ) -> tuple[Entry, ...]:
-        """The newest entries first; ``before`` a number, to page back."""
+        """The newest entries first; ``before`` a number, to page back; of one ``actor`` or ``action``."""
         return tuple(_entry(row) for row in self._store.latest(limit, before, actor, action))
 
     def actions(self) -> tuple[str, ...]:
@@ -111,9 +111,10 @@ class Journal:
         return Verdict(count, previous, broken, found)
 
 
-def known_as(actor: Actor) -> str:
-    """The name that the journal knows somebody by: the account's, with the token's where one was used."""
-    return f"{actor.name or 'nobody'} ({actor.token})" if actor.token else actor.name or "nobody"
+def whence(actor: Actor | str, origin: str) -> str:
+    """From where somebody acted: the address, and the token where one was used."""
+    token = "" if isinstance(actor, str) else actor.token
+    return ", ".join(filter(None, (origin, f"token {token}" if token else "")))
 
 
 def _entry(row: JournalRow) -> Entry:

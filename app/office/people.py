@@ -16,7 +16,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from app.db.people import Account, PeopleStore, Session, Token
 from app.db.workspace import WorkspaceStore
 from app.domain.errors import UserError
-from app.domain.people import CITIZEN, Actor, Permission, Role, account_name
+from app.domain.people import CITIZEN, NOBODY, Actor, Permission, Role, account_name
 from app.office.journal import Journal
 
 LASTS = timedelta(hours=12)
@@ -186,9 +186,7 @@ class People:
         if account is None or account.password is None or not account.active or is_locked or not right:
             self._store.note_attempt(digest, self._now(), self._lock)
             subject = "an unknown name" if account is None else account.name
-            self._journal.record(
-                account.name if account else "nobody", "session.refused", subject, origin=origin
-            )
+            self._journal.record(NOBODY, "session.refused", subject, origin=origin)
             return None
         if self._hasher.check_needs_rehash(account.password):
             self._store.change_account(account.id, lambda *_: None, password=self._hasher.hash(password))
@@ -223,7 +221,7 @@ class People:
                         account.name, "account.bound", account.name, None, {"by": issuer}, origin
                     )
         if account is None or not account.active:
-            self._journal.record("nobody", "session.refused", "single sign-on", origin=origin)
+            self._journal.record(NOBODY, "session.refused", "single sign-on", origin=origin)
             return None
         return self.let_in(account, origin)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.db.store import Store
 from app.domain.crawled import Crawl
-from app.domain.errors import UserError
+from app.domain.errors import ConflictError, UserError
 from app.domain.masked import AxisMember, CellStatus
 from app.domain.people import Actor
 from app.domain.primary import PrimaryResult
@@ -278,14 +278,26 @@ class Protection:
         )
 
     def decide(
-        self, actor: Actor, cell: str, decision: str, reason: str, percent: float = 10.0, origin: str = ""
+        self,
+        actor: Actor,
+        cell: str,
+        decision: str,
+        reason: str,
+        percent: float = 10.0,
+        origin: str = "",
+        read: int | None = None,
     ) -> Version:
         """Write a decision on a cell into the publication, as a new version of it.
+
+        Parameters
+        ----------
+        read : int, optional
+            The version that was current when it was decided.
 
         Raises
         ------
         UserError
-            If there is no such cell or decision, no reason, or no version.
+            If there is no such cell or decision, no reason, no version, or another than was ``read``.
         """
         if decision not in DECISIONS:
             raise UserError(f"A decision is one of {', '.join(DECISIONS)}.")
@@ -294,6 +306,8 @@ class Protection:
         current = self._versions.current()
         if current is None:
             raise UserError("There is no version yet. Save one, or import a folder.")
+        if read not in (None, current.id):
+            raise ConflictError("Another version became current meanwhile. Look at the cell again.")
         (crawl,) = self._results("crawl")
         number, row = find_cell(crawl, cell)
         cells = crawl.cubes[number]

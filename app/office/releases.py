@@ -15,7 +15,7 @@ from app.domain.errors import UserError
 from app.domain.masked import CellStatus
 from app.domain.people import Actor
 from app.domain.release_life import ReleaseAction, ReleaseRecord, ReleaseState, Trail
-from app.office.journal import Journal, known_as
+from app.office.journal import Journal, whence
 from app.office.naming import Names
 
 #: Keys that a comparison names one by one.
@@ -101,7 +101,9 @@ class Releases:
         move: Callable[..., ReleaseRecord] = getattr(self._book, action.replace("-", "_"))
         before = {"state": str(self.get(release_id).state)}
         try:
-            return move(release_id, version, actor.name, *more, trail=Trail(known_as(actor), origin))
+            return move(
+                release_id, version, actor.name, *more, trail=Trail(actor.name, whence(actor, origin))
+            )
         except UserError as error:
             why = {"why": str(error)}
             self._journal.record(actor, f"release.{action}.refused", release_id, before, why, origin)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from app.db.engine import has_password
 from app.db.releases import FOUR_EYES
 from app.db.workspace import WorkspaceStore
-from app.domain.errors import UserError
+from app.domain.errors import ConflictError, UserError
 from app.domain.people import Actor
 from app.office.journal import Journal
 
@@ -20,6 +21,30 @@ class Settings:
     def __init__(self, store: WorkspaceStore, journal: Journal) -> None:
         self._store = store
         self._journal = journal
+
+    def digest(self) -> str:
+        """Names the options as they are: whoever changes them says what they were when that was decided."""
+        return hashlib.sha256(json.dumps([self.four_eyes(), self.sources()]).encode()).hexdigest()[:16]
+
+    def change(
+        self, actor: Actor, read: str, four_eyes: bool, sources: tuple[str, ...], origin: str = ""
+    ) -> None:
+        """Change what differs from what is.
+
+        Raises
+        ------
+        ConflictError
+            If the options aren't those of the digest ``read`` any more.
+        UserError
+            As `set_sources`.
+        """
+        with self._journal.together():
+            self._store.hold_settings()
+            if read != self.digest():
+                raise ConflictError("The settings were saved elsewhere meanwhile. Repeat the change.")
+            if sources != self.sources():
+                self.set_sources(actor, sources, origin)
+            self.set_four_eyes(actor, four_eyes, origin)
 
     def four_eyes(self) -> bool:
         """Whether a release must be approved by another admin than the one who prepared it."""

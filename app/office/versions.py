@@ -121,7 +121,7 @@ class Versions:
 
         Raises
         ------
-        UserError
+        ConflictError
             If it was saved elsewhere meanwhile.
         """
         return self._store.edit(draft.id, draft.revision, files)
@@ -166,8 +166,8 @@ class Versions:
         return self._store.edit(draft.id, draft.revision, files, current.id)
 
     def discard(self, draft: Version) -> None:
-        """Throw a draft away."""
-        self._store.drop_draft(draft.id)
+        """Throw a draft away, as read at ``draft.revision``."""
+        self._store.drop_draft(draft.id, draft.revision)
 
     def _three(self, draft: Version) -> tuple[dict[str, tuple[str, str]], ...]:
         """By path: what the draft began from, what is current, what the draft holds."""

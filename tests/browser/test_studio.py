@@ -47,7 +47,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     run_publication(folder)
     store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
     made = staffed(folder, store)
-    assert take_in_folder(made) == ""
+    assert take_in_folder(made, "test") == ""
     yield made
     made.previews.close()
     store.close()

@@ -25,7 +25,7 @@ FINDERS = (
     "app/mdx/tokens.py",
 )  # fmt: skip
 #: Calls that tell a mistake, and variables that hold a sentence until one does.
-TELLERS = {"UserError", "Mistake", "wrong", "error", "add", "mistake", "tell"}
+TELLERS = {"UserError", "ConflictError", "Mistake", "wrong", "error", "add", "mistake", "tell"}
 HELD = {"cause", "remedy"}
 
 

@@ -196,7 +196,7 @@ def at_once(*tasks: Callable[[], httpx.Response]) -> list[httpx.Response]:
 def one_of(answers: list[httpx.Response], sentence: str) -> None:
     """Exactly one did it; the other was told why not, in one sentence."""
     done = [answer for answer in answers if answer.status_code in (200, 303)]
-    told = [answer for answer in answers if answer.status_code == 422]
+    told = [answer for answer in answers if answer.status_code == 409]
     assert (len(done), len(told)) == (1, 1), [answer.status_code for answer in answers]
     assert told[0].text.count(sentence) == 1, told[0].text
 
@@ -227,7 +227,7 @@ def test_of_two_who_edit_a_draft_one_does(staff: Office, two: tuple[Visitor, Vis
     )
     one_of(answers, "saved elsewhere meanwhile")
     saved = staff.versions.files(staff.versions.version(draft.id)).texts["sheets/coast.toml"]
-    winner = next(index for index, answer in enumerate(answers) if answer.status_code != 422)
+    winner = next(index for index, answer in enumerate(answers) if answer.status_code != 409)
     assert saved == fields[winner]["text"]
 
 

@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from app.bootstrap import publication_store
-from app.bootstrap.office import open_office
+from app.bootstrap.office import open_office, take_in_folder
 from app.cli.main import app
 from app.db import open_store
 from app.db import tables as t
 from app.db.journal import JournalStore
-from app.domain.errors import OperatorError
+from app.domain.errors import OperatorError, UserError
 from app.domain.people import Actor, Permission, Role, command_line
-from app.domain.release_life import Trail
+from app.domain.release_life import ReleaseAction, Trail
 from app.office.journal import Journal
 from app.office.office import Office
 from tests.db.test_releases import Clock, make, move
@@ -42,10 +42,70 @@ def test_entries_come_back_as_they_were_recorded(office: Office) -> None:
         "::1",
     )
     assert (oldest.before, oldest.after) == ({}, {"role": "analyst", "números": [1, "é\0"]})
-    assert (newest.actor, newest.subject) == ("ana (nightly)", "run 7")
+    assert (newest.actor, newest.subject, newest.origin) == ("ana", "run 7", "token nightly")
     assert office.journal.latest(before=2) == (oldest,)
     assert office.journal.latest(action="job.submit") == (newest,)
     assert office.journal.actions() == ("account.add", "job.submit")
+
+
+def test_one_person_has_one_name_whichever_way_they_come(tmp_path: Path) -> None:
+    """By cookie, by token, by command, through jobs: versions, uploads, releases and the journal agree."""
+    folder = write_office(tmp_path / "office")
+    assert CliRunner().invoke(app, ["run", str(folder)]).exit_code == 0
+    me = command_line(getpass.getuser()).name
+    with open_office(folder) as office:
+        assert take_in_folder(office, getpass.getuser()) == ""
+        assert {record.made_by for record in office.releases.all()} == {me}
+        assert {record.approved_by for record in office.releases.all()} == {me}
+        assert {version.author for version in office.versions.history()} == {me}
+        assert {(item.actor, item.origin) for item in office.journal.latest()} == {(me, "command line")}
+        robot = Actor("ana", Role.ADMIN, 1, frozenset(Permission), "nightly")
+        (release,) = office.releases.all()
+        office.releases.move(
+            robot, ReleaseAction.WITHDRAW, release.id, release.version, "::1", reason="wrong"
+        )
+        office.jobs.submit(robot, 1, origin="::1")
+        office.settings.set_four_eyes(ANA, True, "::1")
+        mine = office.journal.latest(actor="ana")
+        assert [(item.action, item.origin) for item in mine] == [
+            ("settings.four-eyes", "::1"),
+            ("job.submit", "::1, token nightly"),
+            ("release.withdraw", "::1, token nightly"),
+        ]
+        assert not [item.after for item in mine if "by" in item.after]
+        people = {item.actor for item in office.journal.latest()}
+        assert people == {"ana", me}
+
+
+def test_old_entries_with_a_token_behind_the_name_stay_in_the_chain_and_are_found(office: Office) -> None:
+    office.journal.record("ana (nightly)", "job.submit", "run")
+    office.journal.record("anabel", "job.submit", "run")
+    office.journal.record(ANA, "account.add", "ben")
+    assert [item.actor for item in office.journal.latest(actor="ana")] == ["ana", "ana (nightly)"]
+    assert office.journal.verify().ok
+
+
+@pytest.mark.parametrize("name", ["nobody", "embargo", "root@command-line", " Root@Command-Line "])
+def test_no_account_can_pass_for_whoever_acts_without_one(office: Office, name: str) -> None:
+    with pytest.raises(UserError, match="without an account"):
+        office.people.add(ANA, name, Role.ADMIN, "a lattice of olive wood")
+
+
+def test_who_made_a_release_by_command_does_not_approve_it_by_another_of_their_names(
+    tmp_path: Path,
+) -> None:
+    folder, me = write_office(tmp_path / "office"), getpass.getuser()
+    with open_office(folder) as office:
+        office.settings.set_four_eyes(ANA, True)
+    assert CliRunner().invoke(app, ["run", str(folder)]).exit_code == 0
+    with open_office(folder) as office:
+        (release,) = office.releases.all()
+    for own in ((), ("--by", me), ("--by", command_line(me).name)):
+        refused = CliRunner().invoke(app, ["releases", "approve", str(folder), release.id, *own])
+        assert refused.exit_code == 2, refused.output
+        assert "four eyes" in refused.stderr
+    done = CliRunner().invoke(app, ["releases", "approve", str(folder), release.id, "--by", "eva"])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_database_refuses_to_change_or_delete_an_entry(office: Office) -> None:
@@ -126,7 +186,7 @@ def test_an_embargo_that_passes_stands_in_the_journal_and_so_does_what_it_brings
     make(store, "r3", known=False)
     move(store, "r2", "approve", actor="eva")
     moment = clock.now + timedelta(hours=1)
-    trail = Trail("eva (nightly)", "10.0.0.9")
+    trail = Trail("eva", "10.0.0.9")
     store.book.schedule("r2", store.book.get("r2").version, "eva", moment, trail=trail)
     clock.now = moment
     assert store.live_release_id() == "r2"
@@ -137,7 +197,7 @@ def test_an_embargo_that_passes_stands_in_the_journal_and_so_does_what_it_brings
     ]
     by_clock = ("embargo", "the database's clock")
     assert told[-4:] == [
-        ("release.schedule", "r2", "eva (nightly)", "approved", "scheduled", "10.0.0.9"),
+        ("release.schedule", "r2", "eva", "approved", "scheduled", "10.0.0.9"),
         ("release.supersede", "r1", by_clock[0], "live", "superseded", by_clock[1]),
         ("release.publish", "r2", by_clock[0], "scheduled", "live", by_clock[1]),
         ("release.outdate", "r3", by_clock[0], "audited", "draft", by_clock[1]),

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from argon2 import PasswordHasher
+from click.testing import Result
 from typer.testing import CliRunner
 
+from app.bootstrap.office import open_office
 from app.cli.main import app
 from app.db.people import PeopleStore
 from app.db.workspace import WorkspaceStore
@@ -253,10 +255,25 @@ def test_who_may_do_what() -> None:
 def test_the_first_admin_begins_on_the_command_line(tmp_path: Path) -> None:
     folder = str(tmp_path / "office")
     runner = CliRunner()
-    told = runner.invoke(app, ["account", "add", folder, "ana"], input=f"{PASSWORD}\n{PASSWORD}\n")
+
+    def add(name: str, *role: str) -> Result:
+        return runner.invoke(app, ["account", "add", folder, name, *role], input=f"{PASSWORD}\n{PASSWORD}\n")
+
+    unnamed = add("ana")
+    assert unnamed.exit_code == 2, "nobody is an admin by default"
+    assert "--role" in unnamed.stderr
+    assert "entries" in runner.invoke(app, ["verify-log", folder]).stdout
+    assert "There is no admin yet" in add("ben", "--role", "analyst").stdout
+    told = add("ana", "--role", "admin")
     assert told.exit_code == 0, told.output
     assert PASSWORD not in told.output
-    again = runner.invoke(app, ["account", "add", folder, "ana"], input=f"{PASSWORD}\n{PASSWORD}\n")
+    assert "no admin" not in told.output
+    again = add("ana", "--role", "admin")
     assert again.exit_code == 2
     assert "already" in again.stderr
-    assert "1 entries" in runner.invoke(app, ["verify-log", folder]).stdout
+    assert "2 entries" in runner.invoke(app, ["verify-log", folder]).stdout
+    with open_office(Path(folder)) as office:
+        assert {item.name: item.role for item in office.people.accounts()} == {
+            "ana": Role.ADMIN,
+            "ben": Role.ANALYST,
+        }

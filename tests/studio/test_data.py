@@ -177,7 +177,7 @@ def test_time_has_no_total_in_the_cube_that_is_made(studio: ASGIApp, office: Off
             f"{5000 + firm},{year},{year}Q{q},s{firm % 3},{firm}.5" for year in (2023, 2024) for q in (1, 2)
         ]
     ana, draft = begin(studio)
-    sent = ana.post(f"{draft}/data", files={"facts": ("f.csv", "\n".join(lines).encode(), "text/csv")})
+    sent = ana.save(f"{draft}/data", files={"facts": ("f.csv", "\n".join(lines).encode(), "text/csv")})
     address = sent.headers["location"]
     made = ana.post(address.split("?")[0], form_of(ana.get(address).text) | {"cube": "Firms", "all": "All"})
     assert made.status_code == 303, made.text
@@ -303,7 +303,7 @@ def begin(studio: ASGIApp) -> tuple[Visitor, str]:
     ana = Visitor(studio).sign_in(Role.ANALYST)
     draft = ana.post("/studio/drafts").headers["location"]
     ana.get(draft)
-    ana.post(f"{draft}/start", {"title": "Firms", "publisher": "Office", "languages": "es, en"})
+    ana.save(f"{draft}/start", {"title": "Firms", "publisher": "Office", "languages": "es, en"})
     return ana, draft
 
 
@@ -319,7 +319,7 @@ def test_an_upload_becomes_a_cube_that_the_pipeline_can_use(
     studio: ASGIApp, office: Office, tmp_path: Path, name: str
 ) -> None:
     ana, draft = begin(studio)
-    sent = ana.post(f"{draft}/data", files={"facts": (name, written(";", ",", "cp1252"), "text/csv")})
+    sent = ana.save(f"{draft}/data", files={"facts": (name, written(";", ",", "cp1252"), "text/csv")})
     assert sent.status_code == 303, sent.text
     wizard = ana.get(sent.headers["location"])
     assert wizard.status_code == 200
@@ -365,7 +365,7 @@ def test_a_cube_made_again_with_more_measures_has_rules_for_each_and_keeps_those
     ana, draft = begin(studio)
     body = written().replace(b",turnover", b",turnover,staff", 1)
     body = b"\n".join(line + b",3.5" * (n > 0) for n, line in enumerate(body.split(b"\n")) if line)
-    address = ana.post(f"{draft}/data", files={"facts": ("f.csv", body, "text/csv")}).headers["location"]
+    address = ana.save(f"{draft}/data", files={"facts": ("f.csv", body, "text/csv")}).headers["location"]
     for staff, threshold in (("nothing", "4"), ("measure", "9")):
         fields = form_of(ana.get(address).text) | {"cube": "Mine", "threshold": threshold}
         columns = body.split(b"\n")[0].decode().split(",")
@@ -379,7 +379,7 @@ def test_a_cube_made_again_with_more_measures_has_rules_for_each_and_keeps_those
 def test_a_column_that_is_no_number_is_no_measure_and_the_form_stays(studio: ASGIApp) -> None:
     ana, draft = begin(studio)
     body = written().replace(b"111.35", b"unknown")
-    address = ana.post(f"{draft}/data", files={"facts": ("f.csv", body, "text/csv")}).headers["location"]
+    address = ana.save(f"{draft}/data", files={"facts": ("f.csv", body, "text/csv")}).headers["location"]
     fields = form_of(ana.get(address).text) | {"cube": "Mine"}
     refused = ana.post(address.split("?")[0], fields)
     assert refused.status_code == 422
@@ -409,19 +409,19 @@ def test_a_database_is_read_when_an_admin_named_it(studio: ASGIApp, office: Offi
             )
     ana, draft = begin(studio)
     ask = {"source": "0", "sql": "select * from f"}
-    assert ana.post(f"{draft}/source", ask).status_code == 400, "nobody named it"
+    assert ana.save(f"{draft}/source", ask).status_code == 400, "nobody named it"
     with pytest.raises(UserError, match="password"):
         office.settings.set_sources(command_line("t"), ("postgresql://a:secret@h/d",))
     office.settings.set_sources(command_line("t"), (url,))
-    looked = ana.post(f"{draft}/source", ask)
+    looked = ana.save(f"{draft}/source", ask)
     assert looked.status_code == 200, looked.text
-    made = ana.post(f"{draft}/source", form_of(looked.text) | {"cube": "Firms"})
+    made = ana.save(f"{draft}/source", form_of(looked.text) | {"cube": "Firms"})
     assert made.status_code == 303, made.text
     texts = office.versions.files(office.versions.version(int(draft.rsplit("/", 1)[1]))).texts
     assert f'url = "{url}"' in texts["cubes/firms.toml"]
     for sql in ("drop table f", "nonsense", "", "select 1; drop table f"):
-        assert ana.post(f"{draft}/source", ask | {"sql": sql}).status_code in (422, 503)
-    ana.post(f"{draft}/source", ask | {"sql": "delete from f returning firm"})
+        assert ana.save(f"{draft}/source", ask | {"sql": sql}).status_code in (422, 503)
+    ana.save(f"{draft}/source", ask | {"sql": "delete from f returning firm"})
     with engine.connect() as connection:
         assert connection.scalar(sa.text("select count(*) from f")) == 120
 
@@ -450,7 +450,7 @@ def test_an_upload_that_swells_without_measure_is_refused(studio: ASGIApp, kind:
     ana.get(f"{draft}/data")
     name, body = bomb(kind)
     assert len(body) < 1 << 20
-    page = ana.post(f"{draft}/data", files={"facts": (name, body, "application/octet-stream")})
+    page = ana.save(f"{draft}/data", files={"facts": (name, body, "application/octet-stream")})
     if page.status_code == 303:
         page = ana.get(page.headers["location"])
     assert page.status_code == 422, page.status_code

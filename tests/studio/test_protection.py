@@ -90,12 +90,15 @@ def test_a_decision_becomes_a_version_that_holds(run: tuple[Office, ASGIApp]) ->
     key = next(line.key for line in office.protection.cells("sensitive", "[firms]").lines)
     admin.get("/studio/cells/why", params={"cell": key})
     before = office.versions.current()
-    assert (
-        admin.post("/studio/cells/decide", {"cell": key, "decision": "waive", "reason": ""}).status_code
-        == 422
-    )
+    assert before is not None
+    page = admin.get("/studio/cells/why", params={"cell": key}).text
+    assert f'name="version" value="{before.id}"' in page
+    data = {"cell": key, "decision": "waive", "reason": "", "version": str(before.id)}
+    assert admin.post("/studio/cells/decide", data).status_code == 422
+    data["reason"] = 'it is "public"\nanyway'
+    for version, status in (("", 428), (str(before.id + 7), 409)):
+        assert admin.post("/studio/cells/decide", data | {"version": version}).status_code == status
     assert office.versions.current() == before
-    data = {"cell": key, "decision": "waive", "reason": 'it is "public"\nanyway'}
     assert admin.post("/studio/cells/decide", data).status_code == 303
     current = office.versions.current()
     assert current is not None

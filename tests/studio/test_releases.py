@@ -60,7 +60,7 @@ def test_what_was_decided_on_an_old_page_is_refused(office: Office, studio: ASGI
     assert version is not None
     assert move(second, "r1", "approve") == 303
     late = first.post("/studio/releases/r1/withdraw", {"version": version.group(1), "reason": "no"})
-    assert late.status_code == 422
+    assert late.status_code == 409
     assert "changed meanwhile" in late.text
     assert office.releases.get("r1").state == "approved"
     assert office.journal.latest(1)[0].action == "release.withdraw.refused"
@@ -70,7 +70,12 @@ def test_four_eyes(office: Office, studio: ASGIApp) -> None:
     make(office.store, "r1", by="ada")
     admin = Visitor(studio).sign_in(Role.ADMIN)
     admin.get("/studio/people")
-    admin.post("/studio/settings", {"four-eyes": "yes", "sources": ""})
+    read = office.settings.digest()
+    assert admin.post("/studio/settings", {"four-eyes": "yes", "read": read}).status_code == 303
+    late = admin.post("/studio/settings", {"sources": "sqlite:///x.db", "read": read})
+    assert late.status_code == 409
+    assert "saved elsewhere" in late.text
+    assert (office.settings.four_eyes(), office.settings.sources()) == (True, ())
     assert move(admin, "r1", "approve") == 422
     make(office.store, "r2", by="ana")
     assert move(admin, "r2", "approve") == 303

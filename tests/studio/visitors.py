@@ -70,6 +70,14 @@ class Visitor:
         """A form, with the token of the last page seen."""
         return self.ask("POST", path, data={"csrf": self.token, **(data or {})}, **options)
 
+    def save(self, path: str, data: Mapping[str, Any] | None = None, **options: Any) -> httpx.Response:
+        """A form of a draft, made at the revision that the draft is at."""
+        draft = re.match(r"/studio/drafts/\d+", path)
+        assert draft is not None
+        found = re.search(r'name="revision" value="(\d+)"', self.get(draft.group()).text)
+        assert found is not None
+        return self.post(path, {"revision": found.group(1), **(data or {})}, **options)
+
     def sign_in(self, role: Role) -> Visitor:
         self.get("/studio/sign-in")
         response = self.post("/studio/sign-in", {"name": NAMES[role], "password": PASSWORD})

@@ -22,7 +22,7 @@ from app.office.survey import Survey, survey, survey_database
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages_of
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
-from app.web.studio.visit import Frame, RefusedError, Visit
+from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
 routes = Routes()
 
@@ -61,6 +61,7 @@ class DataPage:
     frame: Frame
     draft: int
     sources: tuple[str, ...]
+    revision: int
     facts: tuple[tuple[str, str], ...]
     wrong: str
     sql: str
@@ -118,7 +119,8 @@ def _data(visit: Visit, draft: Version, wrong: str = "", sql: str = "") -> DataP
         (path, f"{visit.office.versions.upload(digest).size:,}") for path, digest in files.uploads.items()
     )
     frame = visit.frame(visit.say(_("Add data")), publication_link(visit), draft_link(visit, draft))
-    return DataPage(frame, draft.id, visit.office.settings.sources(), facts, wrong, sql)
+    sources = visit.office.settings.sources()
+    return DataPage(frame, draft.id, sources, draft.revision, facts, wrong, sql)
 
 
 @routes.post("/studio/drafts/{draft:int}/data", Permission.UPLOAD_FACTS, FACTS_LIMIT)
@@ -280,7 +282,7 @@ def source(visit: Visit) -> Response:
         visit.office.drafting.put_texts(visit.actor, draft, _texts(files, choice), visit.origin)
     except UserError as error:
         said = " ".join(visit.told(mistake.cause) for mistake in error.mistakes)
-        return visit.page(_wizard(visit, draft, "query", found, chosen, said), 422)
+        return visit.page(_wizard(visit, draft, "query", found, chosen, said), status_of(error))
     return visit.redirect(f"/studio/drafts/{draft.id}", "added")
 
 
@@ -302,7 +304,7 @@ def make_cube(visit: Visit) -> Response:
             visit.office.drafting.put_upload(visit.actor, draft, path, kept, texts, visit.origin)
         except UserError as error:
             said = " ".join(visit.told(mistake.cause) for mistake in error.mistakes)
-            return visit.page(_wizard(visit, draft, name, found, chosen, said), 422)
+            return visit.page(_wizard(visit, draft, name, found, chosen, said), status_of(error))
     return visit.redirect(f"/studio/drafts/{draft.id}", "added")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
 from starlette.responses import Response
 
-from app.domain.errors import Mistake, UserError
+from app.domain.errors import ConflictError, Mistake, UserError
 from app.domain.people import Permission
 from app.domain.version import Change, Files, Version
 from app.office.archive import unpacked
@@ -19,7 +19,7 @@ from app.office.versions import diff_files
 from app.web.contexts import Link
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
-from app.web.studio.visit import Frame, RefusedError, Visit, quoted
+from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
 
 routes = Routes()
 
@@ -75,7 +75,9 @@ class ChangesPage:
 
 
 def draft_of(visit: Visit) -> Version:
-    """The draft of the address.
+    """The draft of the address, at the revision that the form was made from, where one was sent.
+
+    Saved as such it is refused if somebody saved it since.
 
     Raises
     ------
@@ -88,15 +90,20 @@ def draft_of(visit: Visit) -> Version:
         raise RefusedError(404) from None
     if found.state != "draft":
         raise RefusedError(404)
-    return found
+    revision = visit.integer("revision")
+    return found if revision is None else replace(found, revision=revision)
 
 
 def draft_as_read(visit: Visit) -> Version:
-    """The draft of the address, at the revision that the form was made from."""
+    """The draft of the address, if it still is as it was when the form was made.
+
+    Raises
+    ------
+    ConflictError
+    """
     draft = draft_of(visit)
-    revision = visit.integer("revision")
-    if revision is not None and revision != draft.revision:
-        raise UserError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
+    if visit.office.versions.version(draft.id).revision != draft.revision:
+        raise ConflictError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
     return draft
 
 
@@ -300,7 +307,7 @@ def publish(visit: Visit) -> Response:
             raise UserError(mistakes)
         published = visit.office.drafting.publish(visit.actor, draft, message, visit.origin)
     except UserError as error:
-        return visit.page(_changes(visit, draft, message[:1000], visit.said(error)), 422)
+        return visit.page(_changes(visit, draft, message[:1000], visit.said(error)), status_of(error))
     return visit.redirect(f"/studio/versions/{published.id}", "published")
 
 

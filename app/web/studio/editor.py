@@ -11,11 +11,11 @@ from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.people import Permission
 from app.domain.version import LONGEST_TEXT, Files, Version
 from app.office.sheet_form import CHARTS, VIEWS, ParameterForm, QueryForm, SheetForm, read_form, write_form
-from app.web.studio.drafts import draft_link, draft_of, languages_of
+from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages_of
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
 from app.web.studio.shell import as_document
-from app.web.studio.visit import Frame, RefusedError, Visit, quoted
+from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
 
 routes = Routes()
 
@@ -117,23 +117,17 @@ def save_text(visit: Visit) -> Response:
     draft = draft_of(visit)
     files = visit.office.versions.files(draft)
     path, text = _path(visit, files), visit.text("text")
-    revision = visit.integer("revision")
     try:
-        _require_revision(draft, revision)
+        draft_as_read(visit)
         saved = visit.office.drafting.put_texts(visit.actor, draft, {path: text}, visit.origin)
     except UserError as error:
         said = error.mistakes
-        return visit.page(_text(visit, draft, path, text, said, revision or 0), 422)
+        return visit.page(_text(visit, draft, path, text, said, draft.revision), status_of(error))
     found = visit.office.previews.mistakes(visit.office.versions.files(saved))
     if any(item.file == path for item in found):
         mistakes = tuple(item for item in found if item.file == path)
         return visit.page(_text(visit, saved, path, text, mistakes, saved.revision))
     return visit.redirect(f"/studio/drafts/{draft.id}/text/{quoted(path)}", "saved")
-
-
-def _require_revision(draft: Version, revision: int | None) -> None:
-    if revision is not None and revision != draft.revision:
-        raise UserError("This draft was saved elsewhere meanwhile. Open it again and repeat the change.")
 
 
 @routes.get("/studio/drafts/{draft:int}/sheet/{path:path}", Permission.READ_OFFICE)
@@ -202,14 +196,15 @@ def save_sheet(visit: Visit) -> Response:
     path = _path(visit, files)
     languages = languages_of(files)
     form = _read(visit, languages)
-    revision = visit.integer("revision")
     try:
-        _require_revision(draft, revision)
+        draft_as_read(visit)
         text = write_form(files.texts[path], path, form, languages)
         saved = visit.office.drafting.put_texts(visit.actor, draft, {path: text}, visit.origin)
     except UserError as error:
         said = error.mistakes
-        return visit.page(_sheet(visit, draft, path, files, form, said, False, revision or 0), 422)
+        return visit.page(
+            _sheet(visit, draft, path, files, form, said, False, draft.revision), status_of(error)
+        )
     files = visit.office.versions.files(saved)
     mistakes = visit.office.previews.check(files, path)
     form = read_form(files.texts[path], path, languages)

@@ -49,6 +49,7 @@ class PeoplePage:
     wrong: str
     four_eyes: bool
     sources: str
+    read: str
 
 
 @routes.get("/studio/people", Permission.MANAGE_ACCOUNTS)
@@ -79,6 +80,7 @@ def _people(visit: Visit, name: str = "", wrong: str = "") -> PeoplePage:
         wrong=wrong,
         four_eyes=office.settings.four_eyes(),
         sources="\n".join(office.settings.sources()),
+        read=office.settings.digest(),
     )
 
 
@@ -131,12 +133,10 @@ def unlock(visit: Visit) -> Response:
     return visit.redirect("/studio/people", "unlocked")
 
 
-@routes.post("/studio/settings", Permission.CHANGE_SETTINGS)
+@routes.post("/studio/settings", Permission.CHANGE_SETTINGS, as_read="read")
 def change_settings(visit: Visit) -> Response:
     """Four-eyes approval, and the databases that cubes may read."""
-    settings = visit.office.settings
     urls = tuple(line.strip() for line in visit.text("sources").splitlines() if line.strip())
-    if urls != settings.sources():
-        settings.set_sources(visit.actor, urls, visit.origin)
-    settings.set_four_eyes(visit.actor, visit.text("four-eyes") == "yes", visit.origin)
+    four_eyes = visit.text("four-eyes") == "yes"
+    visit.office.settings.change(visit.actor, visit.text("read"), four_eyes, urls, visit.origin)
     return visit.redirect("/studio/people", "saved")

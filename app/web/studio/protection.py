@@ -16,7 +16,7 @@ from app.office.naming import Names
 from app.office.protection import DECISIONS, STATES, StateTable, Why
 from app.web.contexts import Link
 from app.web.studio.routes import Routes
-from app.web.studio.visit import Frame, RefusedError, Visit
+from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
 routes = Routes()
 
@@ -89,6 +89,7 @@ class CellPage:
     why: Why
     names: Names
     decisions: tuple[tuple[str, str], ...]
+    version: int
     wrong: str
 
 
@@ -177,31 +178,34 @@ def states_page(visit: Visit) -> Response:
 @routes.get("/studio/cells/why", Permission.READ_CONFIDENTIAL)
 def cell_page(visit: Visit) -> Response:
     """Why a cell is hidden, and what would free it."""
-    return _cell(visit, visit.asked("cell")[:2000], "")
+    return _cell(visit, visit.asked("cell")[:2000])
 
 
-def _cell(visit: Visit, cell: str, wrong: str) -> Response:
+def _cell(visit: Visit, cell: str, refused: UserError | None = None) -> Response:
     try:
         found = visit.office.protection.why(cell)
     except UserError as error:
         raise RefusedError(422, visit.said(error)) from None
+    current = visit.office.versions.current()
     page = CellPage(
         visit.frame(visit.say(_("Why is it hidden?")), Link(visit.say(_("Cells")), "/studio/cells")),
         found,
         visit.office.protection.names(visit.language),
         tuple((name, visit.say(DECISION_WORDS[name])) for name in DECISIONS),
-        wrong,
+        0 if current is None else current.id,
+        "" if refused is None else visit.said(refused),
     )
-    return visit.page(page, 422 if wrong else 200)
+    return visit.page(page, 200 if refused is None else status_of(refused))
 
 
-@routes.post("/studio/cells/decide", Permission.DECIDE_CELLS)
+@routes.post("/studio/cells/decide", Permission.DECIDE_CELLS, as_read="version")
 def decide(visit: Visit) -> Response:
     """Write a decision on a cell into a new version."""
     cell = visit.text("cell")[:2000]
     decision, reason = visit.text("decision"), visit.text("reason")[:1000]
+    read = visit.integer("version")
     try:
-        visit.office.protection.decide(visit.actor, cell, decision, reason, origin=visit.origin)
+        visit.office.protection.decide(visit.actor, cell, decision, reason, read=read, origin=visit.origin)
     except UserError as error:
-        return _cell(visit, cell, visit.said(error))
+        return _cell(visit, cell, error)
     return visit.redirect(f"/studio/cells/why?{urlencode({'cell': cell})}", "decided")

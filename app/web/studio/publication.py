@@ -179,7 +179,7 @@ def current_document(visit: Visit) -> Response:
     )
 
 
-@routes.post("/studio/api/versions", Permission.EDIT_PUBLICATION)
+@routes.post("/studio/api/versions", Permission.EDIT_PUBLICATION, as_read="parent")
 def save_document(visit: Visit) -> Response:
     """A new current version: ``{"parent": 7, "message": "…", "files": {path: text}}``; facts stay."""
     body = visit.json_body()

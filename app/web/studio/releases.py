@@ -20,7 +20,7 @@ from app.office.releases import MOST_NAMED, Comparison
 from app.web.contexts import Link
 from app.web.studio.protection import CELL_WORDS
 from app.web.studio.routes import Routes
-from app.web.studio.visit import Frame, RefusedError, Visit
+from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
 routes = Routes()
 
@@ -161,8 +161,7 @@ def _move(visit: Visit, action: ReleaseAction) -> Response:
     """Make a move with the release of the address, decided on the version that the page showed."""
     record = _record(visit)
     version = visit.integer("version")
-    if version is None:
-        raise RefusedError(400)
+    assert version is not None
     try:
         embargo = None
         if action is ReleaseAction.SCHEDULE:
@@ -170,7 +169,7 @@ def _move(visit: Visit, action: ReleaseAction) -> Response:
         reason = visit.text("reason")[:1000]
         visit.office.releases.move(visit.actor, action, record.id, version, visit.origin, embargo, reason)
     except UserError as error:
-        return visit.page(_release(visit, visit.said(error)), 422)
+        return visit.page(_release(visit, visit.said(error)), status_of(error))
     return visit.redirect(f"/studio/releases/{record.id}", "moved")
 
 

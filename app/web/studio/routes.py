@@ -1,7 +1,8 @@
 """Routes of the studio: a registry in which every one says which permission it needs.
 
 An address without a permission can't be written: the registry refuses it, so the application doesn't start.
-The test of who may go where walks the same registry.
+The test of who may go where walks the same registry. What changes a draft or a release must say which state
+of it the change was decided on: nothing that somebody else saved meanwhile is overwritten.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ Answer = Callable[[Visit], Response | Awaitable[Response]]
 
 #: Bytes of a request's body, unless a route says otherwise.
 BODY_LIMIT = 4 << 20
+
+#: Below these addresses every change names, in this field, the state that it was decided on.
+AS_READ = {"/studio/drafts/{draft:int}/": "revision", "/studio/releases/{release}/": "version"}
 
 _METHODS = ("GET", "POST")
 _PATH = re.compile(r"/studio(/[A-Za-z0-9{_][A-Za-z0-9{}_:.-]*)*")
@@ -41,6 +45,9 @@ class Route:
         Of a `Visit`; a plain function is run in a thread.
     body_limit : int
         Bytes.
+    as_read : str
+        Field without which the request isn't taken: it names the state that a change was decided on. Empty
+        for what overwrites nothing.
     """
 
     method: str
@@ -48,6 +55,7 @@ class Route:
     permission: Permission
     answer: Answer
     body_limit: int = BODY_LIMIT
+    as_read: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.permission, Permission):
@@ -82,16 +90,17 @@ class Routes:
         return self._register("GET", path, permission, BODY_LIMIT)
 
     def post(
-        self, path: str, permission: Permission, body_limit: int = BODY_LIMIT
+        self, path: str, permission: Permission, body_limit: int = BODY_LIMIT, as_read: str = ""
     ) -> Callable[[Answer], Answer]:
         """Register what a form or program sends."""
-        return self._register("POST", path, permission, body_limit)
+        below = (field for start, field in AS_READ.items() if path.startswith(start))
+        return self._register("POST", path, permission, body_limit, as_read or next(below, ""))
 
     def _register(
-        self, method: str, path: str, permission: Permission, limit: int
+        self, method: str, path: str, permission: Permission, limit: int, as_read: str = ""
     ) -> Callable[[Answer], Answer]:
         def register(answer: Answer) -> Answer:
-            self.found.append(Route(method, path, permission, answer, limit))
+            self.found.append(Route(method, path, permission, answer, limit, as_read))
             return answer
 
         return register

@@ -29,7 +29,7 @@ from app.web.studio.drafts import draft_as_read, draft_link, draft_of
 from app.web.studio.protection import DECISION_WORDS
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
-from app.web.studio.visit import Frame, RefusedError, Visit
+from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
 routes = Routes()
 
@@ -168,9 +168,8 @@ def save(visit: Visit) -> Response:
         text = write_rules(files.texts[FILE], form, cubes)
         saved = visit.office.drafting.put_texts(visit.actor, draft, {FILE: text}, visit.origin)
     except UserError as error:
-        # At the revision that was read: what somebody else saved meanwhile isn't overwritten later either.
-        read = replace(draft, revision=visit.integer("revision") or draft.revision)
-        return visit.page(_form_page(visit, read, files, form, visit.mistakes(error.mistakes)), 422)
+        told = visit.mistakes(error.mistakes)
+        return visit.page(_form_page(visit, draft, files, form, told), status_of(error))
     files = visit.office.versions.files(saved)
     form = read_rules(files.texts[FILE], cubes)
     mistakes = _mistakes(visit, files)

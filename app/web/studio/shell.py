@@ -33,7 +33,7 @@ from app.web.guard import Shield
 from app.web.language import INTERFACE, language_name, preferred, translations
 from app.web.render import environment
 from app.web.studio.routes import Route, Routes, Tab, gather
-from app.web.studio.visit import Frame, NavItem, RefusedError, StudioPage, Visit
+from app.web.studio.visit import Frame, NavItem, RefusedError, StudioPage, Visit, status_of
 
 SESSION = "celosia_studio"
 LANGUAGE = "celosia_language"
@@ -68,12 +68,20 @@ REFUSALS = {
     403: _("Your account may not do this."),
     404: _("There is no such page."),
     405: _("This address can't be used that way."),
+    409: _("Nothing was changed:"),
     413: _("The file or form is too large."),
     421: _("The studio doesn't answer under this host name."),
     422: _("That can't be done as it was asked:"),
     500: _("Something went wrong on our side."),
     503: _("The office can't be reached at the moment:"),
 }
+
+
+#: What a change lacks that could overwrite others' work.
+_LOST_WHEREFROM = _(
+    "Nothing was changed: field {field} is missing. It says what was read before, "
+    "so that nobody's work is overwritten."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +271,12 @@ class _Studio:
             if not self.office.people.is_form_token(visit.cookie, token):
                 await form.close()
                 raise RefusedError(403, _("This form is no longer valid. Open the page again and repeat."))
-        return replace(visit, form=form)
+        visit = replace(visit, form=form)
+        told = route.as_read in document if visit.is_api else visit.text(route.as_read).strip()
+        if route.as_read and not told:
+            await form.close()
+            raise RefusedError(428, visit.say(_LOST_WHEREFROM, field=route.as_read))
+        return visit
 
 
 class _Front:
@@ -335,7 +348,7 @@ def refuse(visit: Visit, error: Exception) -> Response:
     elif isinstance(error, HTTPException):
         status = error.status_code
     elif isinstance(error, UserError):
-        status, mistakes = 422, error.mistakes
+        status, mistakes = status_of(error), error.mistakes
     elif isinstance(error, OperatorError):
         status, mistakes = 503, (Mistake("", 0, 0, str(error)),)
     known = status if status in REFUSALS else 400

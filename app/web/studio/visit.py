@@ -15,7 +15,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.domain.errors import CelosiaError, Mistake, UserError
+from app.domain.errors import CelosiaError, ConflictError, Mistake, UserError
 from app.domain.numbers import locale_of
 from app.domain.people import Actor, Permission
 from app.office.office import Office
@@ -242,6 +242,11 @@ class Visit:
         safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
         headers = {"content-type": media_type, "content-disposition": f'attachment; filename="{safe}"'}
         return Response(body, headers=headers)
+
+
+def status_of(error: UserError) -> int:
+    """HTTP's status for what can't be done: 409 when somebody changed meanwhile what it was decided on."""
+    return 409 if isinstance(error, ConflictError) else 422
 
 
 def inside(path: str, default: str = "/studio") -> str:
