@@ -1,8 +1,9 @@
 """What readers know about measures that don't add up: a whole is at least any part of it.
 
 Distinct counts, maxima and minima have no equations, but bounds: the whole's distinct count is at least
-each part's and at most their sum; the whole's maximum is at least each part's, and is one of them. Each
-bound becomes a relation with a slack of its own, a cell that nobody sees and that is never negative.
+each part's and at most their sum; the whole's maximum is at least each part's, and is one of them; the
+whole's median lies between its parts'. Each bound becomes a relation with a slack of its own, a cell that
+nobody sees and that is never negative.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def bounds_of(space: Space, coords: IntArray, values: Floats, kinds: tuple[str, 
     values : float64[n]
         nan where a cell has no facts.
     kinds
-        Aggregator of each measure; only ``distinct-count``, ``max`` and ``min`` have bounds.
+        Aggregator of each measure; only ``distinct-count``, ``max``, ``median`` and ``min`` have bounds.
     """
     lines: list[tuple[list[int], list[float]]] = []
     slacks: list[float] = []
@@ -55,7 +56,7 @@ def bounds_of(space: Space, coords: IntArray, values: Floats, kinds: tuple[str, 
         slacks.append(max(gap, 0.0))
 
     for number, kind in enumerate(kinds):
-        if kind not in ("distinct-count", "max", "min"):
+        if kind not in ("distinct-count", "max", "median", "min"):
             continue
         mine = coords[:, 0] == number
         for column in range(1, space.columns):
@@ -64,6 +65,15 @@ def bounds_of(space: Space, coords: IntArray, values: Floats, kinds: tuple[str, 
             for whole, below, left in covers(space, coords, np.flatnonzero(mine), h):
                 parts = [part for part in below if not empty[part]]
                 if empty[whole] or not parts:
+                    continue
+                if kind == "median":
+                    # Some part's is as high as the whole's and some as low: told if but one can be.
+                    high = [part for part in parts if values[part] >= values[whole]]
+                    low = [part for part in parts if values[part] <= values[whole]]
+                    if len(high) == 1 and not left:
+                        at_most([whole], high)
+                    if len(low) == 1 and not left:
+                        at_most(low, [whole])
                     continue
                 for part in parts:
                     at_most(*(([whole], [part]) if kind == "min" else ([part], [whole])))

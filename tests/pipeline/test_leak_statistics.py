@@ -117,3 +117,43 @@ def test_one_statistic_does_not_give_another_away(
     top = linprog(-thin, bounds=bounds, **equal)
     assert np.isnan(told["a2"][0])
     assert top.status == 3 or -top.fun >= (3 if measure == "Firms" else 1.1 * truth["a2"]) - 1e-6
+
+
+#: Firms' amounts by town; a2 is thin, and its median is the highest.
+TOWNS = {
+    "two": {"a1": (10, 90, 95), "a2": (100, 100)},
+    "three": {"a1": (10, 90, 95), "a2": (100, 100), "a3": (20, 93, 96, 97)},
+    "alone": {"a2": (100, 100)},
+    "far": {"a1": (10, 60, 64), "a2": (100, 100)},
+}
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("towns", list(TOWNS))
+def test_a_median_tells_of_no_part_above_or_below_the_others(
+    tmp_path: Path, store: Store, towns: str, mirrored: bool
+) -> None:
+    """A region's median above those of all other towns is at most that of the thin one, and so mirrored."""
+    statistic = '[[measure]]\nname = "Statistic"\naggregator = "median"\ncolumn = "turnover"\n[[calculated]]'
+    rows = [
+        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
+        | {"turnover": 200 - amount if mirrored else amount}
+        for town, amounts in TOWNS[towns].items()
+        for i, amount in enumerate(amounts)
+    ]
+    rows += [{**rows[0], "firm": f"b{i}", "town": "b1"} for i in range(4)]
+    query = """SELECT {[Measures].[Statistic]} ON 0, {[Place].[Region].&[A],
+      [Place].[Region].&[A].Children} ON 1 FROM [Firms]"""
+    cube = CUBE.replace("[[calculated]]", statistic, 1)
+    office = write_office(tmp_path / "office", rows, PUBLICATION + RULES, cube, {"a": sheet(query)})
+    ran = Ran(office, store)
+    (layout,) = ran.crawl.layouts.values()
+    names = [position[0].unique_name.split(".")[-1].strip("&[]") for position in layout.axes[1].positions]
+    told = dict(zip(names, ran.release.values[layout.cell].tolist(), strict=True))
+    others = [told[town] for town in TOWNS[towns] if town != "a2"]
+    assert np.isnan(told["a2"])
+    if not np.isnan([told["A"], *others]).any():
+        # The median of a2 itself is 100, and has to be possible from 90 to 110.
+        assert not all(part < told["A"] for part in others) or told["A"] <= 90
+        assert not all(part > told["A"] for part in others) or told["A"] >= 110
+    assert (towns == "far") == (not np.isnan(told["A"]))
