@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,8 @@ from app.cube.port import Group, Profiles
 from app.cube.profiles import Profiler
 from app.domain.cube import Cube, Hierarchy, IntArray
 from app.domain.equation import Floats
-from app.domain.known import FactRows
+from app.domain.known import FactRows, row_hashes
 
-Hashes = NDArray[np.uint64]
 Rows = NDArray[np.intp]
 
 
@@ -135,7 +133,7 @@ class _Part:
         """The rows that matter for one measure; ``together``: net amounts of a contributor in one leaf."""
         part = self
         if together and self.size:
-            key = _mixed([*self.leaf, self.contributor])
+            key = row_hashes([*self.leaf, self.contributor])
             _, first, row = np.unique(key, return_index=True, return_inverse=True)
             net: Floats = np.bincount(row.reshape(-1), self.amounts[measure], len(first)).astype(np.float64)
             # What is left of equal amounts is rounding.
@@ -188,7 +186,7 @@ def _members(old: Hierarchy, new: Hierarchy) -> IntArray:
 def _left_over(old: _Part, new: _Part, named: bool) -> tuple[Rows, Rows]:
     """Rows of the later and of the earlier state that the other one lacks, as a difference of multisets."""
     keys = [
-        _mixed([*part.leaf, *part.amounts, *([part.contributor] if named else [])]) for part in (new, old)
+        row_hashes([*part.leaf, *part.amounts, *([part.contributor] if named else [])]) for part in (new, old)
     ]
     sides = []
     for mine, other in (keys, keys[::-1]):
@@ -202,19 +200,3 @@ def _left_over(old: _Part, new: _Part, named: bool) -> tuple[Rows, Rows]:
         rank = np.arange(len(mine)) - np.repeat(starts, counts)
         sides.append(np.sort(order[rank >= np.repeat(met, counts)]))
     return sides[0], sides[1]
-
-
-def _mixed(columns: Sequence[NDArray[Any]]) -> Hashes:
-    """A hash of each row; other rows meet it with a chance of 2**-64."""
-    key = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        whole = column.dtype != np.float64
-        # Both zeros of a double are one number.
-        number: NDArray[Any] = column.astype(np.int64) if whole else column.astype(np.float64) + 0.0
-        bits: Hashes = number.view(np.uint64)
-        # The finaliser of splitmix64: every bit of the column reaches every bit of the key.
-        key = (key ^ bits) + np.uint64(0x9E3779B97F4A7C15)
-        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        key ^= key >> np.uint64(31)
-    return key

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,3 +107,19 @@ class Earlier:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def row_hashes(columns: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
+    """A hash of each row; other rows meet it with a chance of 2**-64."""
+    key = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        whole = column.dtype != np.float64
+        # Both zeros of a double are one number.
+        number: NDArray[Any] = column.astype(np.int64) if whole else column.astype(np.float64) + 0.0
+        bits: NDArray[np.uint64] = number.view(np.uint64)
+        # The finaliser of splitmix64: every bit of the column reaches every bit of the key.
+        key = (key ^ bits) + np.uint64(0x9E3779B97F4A7C15)
+        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        key ^= key >> np.uint64(31)
+    return key

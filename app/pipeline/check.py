@@ -14,6 +14,7 @@ from app.domain.publication import CubeDefinition, Publication, QueryDefinition
 from app.domain.shapes import Shapes
 from app.mdx import parse, substitute
 from app.pipeline.members import choices_of, find_member
+from app.pipeline.same_facts import same_facts
 
 
 def check_publication(publication: Publication, open_cube: Callable[[CubeDefinition], CubeServer]) -> None:
@@ -37,6 +38,7 @@ def check_publication(publication: Publication, open_cube: Callable[[CubeDefinit
                 continue
             stack.callback(server.close)
             servers[definition.name] = server
+        mistakes.extend(same_facts(publication, servers))
         _check_sheets(publication, servers, mistakes)
         for decision in publication.confidentiality.decisions:
             for text in decision.members:

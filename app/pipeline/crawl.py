@@ -21,6 +21,7 @@ from app.mdx import parse, substitute
 from app.pipeline.cell_table import CellTable
 from app.pipeline.earlier import NO_PAST, Past
 from app.pipeline.members import choices_of
+from app.pipeline.same_facts import same_facts
 
 #: From here on a double doesn't hold every whole number.
 EXACT = 2.0**53
@@ -46,8 +47,8 @@ def crawl(
     OperatorError
         If the data changed meanwhile.
     """
+    mistakes: list[Mistake] = list(same_facts(publication, servers))
     tables = {name: CellTable(server, past.shown.get(name, ())) for name, server in servers.items()}
-    mistakes: list[Mistake] = []
     choices: dict[str, tuple[tuple[AxisMember, ...], ...]] = {}
     sheets = list(publication.sheets())
     for sheet in sheets:
