@@ -176,8 +176,8 @@ def _aliases(space: Space, cells: IntArray, rows: Longs, overlaps: Sequence[Over
 
 
 def _inlines_of(space: Space, cells: IntArray) -> Bools:
-    """Cells that add up: of an additive own measure, at own members and groups."""
-    usable = space.adds_up(cells)
+    """Cells that may add up: of such an own measure, at own members and groups."""
+    usable = space.may_add_up(cells)
     for column in range(1, space.columns):
         usable &= space.flags(column, lambda extra: extra.is_group)[cells[:, column]]
     return usable

@@ -89,11 +89,20 @@ class Space:
         Which measures add up.
     names
         Unique names by column, for keys.
+    counted : bool[M], optional
+        Which measures count distinct values: they add up wherever no value is counted twice.
     """
 
-    def __init__(self, trees: Sequence[Tree], additive: Bools, names: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self,
+        trees: Sequence[Tree],
+        additive: Bools,
+        names: Sequence[Sequence[str]],
+        counted: Bools | None = None,
+    ) -> None:
         self.trees = tuple(trees)
         self.additive = additive
+        self.counted = np.zeros(len(additive), dtype=np.bool_) if counted is None else counted
         self.names = tuple(names)
         self.own = np.array([len(additive), *(tree.size for tree in trees)], dtype=np.int64)
         self.extras: list[list[Extra]] = [[] for _ in self.own]
@@ -107,7 +116,8 @@ class Space:
             *(hierarchy.unique_names for hierarchy in cube.hierarchies),
         ]
         additive = np.array([measure.additive for measure in cube.measures], dtype=np.bool_)
-        return cls(trees, additive, names)
+        counted = np.array([m.aggregator == "distinct-count" for m in cube.measures], dtype=np.bool_)
+        return cls(trees, additive, names, counted)
 
     @property
     def columns(self) -> int:
@@ -151,6 +161,12 @@ class Space:
         """Rows of coordinates of an own measure that adds up."""
         result: Bools = coords[:, 0] < self.own[0]
         result[result] = self.additive[coords[result, 0]]
+        return result
+
+    def may_add_up(self, coords: IntArray) -> Bools:
+        """Rows of coordinates of an own measure that adds up, or counts distinct values and so may."""
+        result: Bools = coords[:, 0] < self.own[0]
+        result[result] = (self.additive | self.counted)[coords[result, 0]]
         return result
 
     def flags(self, column: int, what: Any) -> Bools:

@@ -13,6 +13,7 @@ from app.domain.cell_key import cell_keys, in_space
 from app.domain.cellset import CellSet, Relations
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
+from app.domain.distinct import counted_once
 from app.domain.equation import Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
 from app.domain.identity import identity_sums
@@ -21,7 +22,7 @@ from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
-from app.pipeline.identities import find_identities
+from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
 from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
@@ -105,14 +106,17 @@ class CellTable:
         remembered = earlier_rows(self.space, self.cube, self._past)
         base = unique_rows(self.space, np.concatenate([distinct[order], remembered]))[0]
         identities = find_identities(self.cube, self.server.facts())
+        alike = counts_alike(self.cube, self.space, measured.values)
 
         def further(cells: IntArray, rows: Longs) -> list[Entries]:
             return [
                 *joint_sums(self.space, joints, cells, rows),
                 *identity_sums(self.space, identities, cells, rows),
+                *alike(cells, rows),
             ]
 
         closure = close_cells(self.space, base, formulas, measured.occupied, overlaps, further)
+        closure = counted_once(self.space, closure, measured.values(closure.coords))
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
         coords, extras = self._pruned(closure.coords)
@@ -291,7 +295,18 @@ class _Measured:
         return np.array([self._known[key] for key in keys], dtype=np.float64)
 
     def _ask(self, coords: IntArray) -> NDArray[np.float64]:
-        """Values from the cube; a group's is the sum over its members that have facts."""
+        """Values from the cube."""
+        apart = (coords >= self._space.own).any(axis=1) & ~self._space.adds_up(coords)
+        found = np.zeros(len(coords))
+        if apart.any():
+            profiles = self._server.measure(*as_groups(self._space, coords[apart]))
+            found[apart] = np.where(profiles.count > 0, profiles.value, np.nan)
+        if not apart.all():
+            found[~apart] = self._added(coords[~apart])
+        return found
+
+    def _added(self, coords: IntArray) -> NDArray[np.float64]:
+        """Values of cells that add up: a group's is the sum over its members that have facts."""
         owner = np.arange(len(coords))
         for column, own in enumerate(self._space.own.tolist()):
             extra = coords[:, column] >= own
