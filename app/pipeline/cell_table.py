@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.cube.port import CubeServer, Group
 from app.domain.cell_key import cell_keys, in_space
-from app.domain.cellset import CellSet, Relations
+from app.domain.cellset import CellSet
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.distinct import counted_once
@@ -24,6 +24,7 @@ from app.domain.places import Places
 from app.domain.translation import earlier_rows
 from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
+from app.pipeline.telling import Telling
 from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
 
@@ -98,7 +99,7 @@ class CellTable:
         decimals = np.zeros(n_published, dtype=np.int8)
         np.maximum.at(decimals, row[: self._n_cells], np.concatenate(self._decimals))
 
-        given, derived, formulas = self._formulas(row, distinct, n_published)
+        given, derived, formulas = self._formulas(row, distinct, known, n_published)
         order = np.concatenate([np.arange(n_published), given])
         measured = _Measured(self.server, self.space, distinct, known)
         overlaps = find_overlaps(self._together, self.cube, self.space, self._twins)
@@ -155,11 +156,11 @@ class CellTable:
             raise OperatorError(f"The data of cube {self.cube.name} changed during the crawl. Run it again.")
 
     def _formulas(
-        self, row: Longs, distinct: IntArray, n_published: int
+        self, row: Longs, distinct: IntArray, values: NDArray[np.float64], n_published: int
     ) -> tuple[Longs, Derived, Entries | None]:
         """Operands that only ratios show, the derived cells, and linear formulas told row by row.
 
-        A weighted sum of counts is both: it is linear, and hidden with its operands.
+        A weighted sum of small whole numbers is both: it is linear, and hidden with its operands.
 
         Derived cells name rows of ``distinct``.
         """
@@ -171,6 +172,7 @@ class CellTable:
         cells, extra = 0, self._n_cells
         terms_tell = self._terms_tell(distinct)
         nonlinear = np.zeros(len(distinct), dtype=np.bool_)
+        tell = Telling(self.cube, distinct, values)
         for block, cellset in zip(self._blocks, self._sets, strict=True):
             n_more = len(block.coords) - block.n_cells
             numbers = np.concatenate([row[cells : cells + block.n_cells], row[extra : extra + n_more]])
@@ -190,7 +192,7 @@ class CellTable:
             owner = np.repeat(numbers[ratios.cell], np.diff(ratios.indptr))
             nonlinear[numbers[ratios.cell]] = True
             pairs.append((owner, numbers[ratios.indices]))
-            telling, told = self._telling(linear, distinct[numbers[linear.indices]])
+            telling, told = tell(linear, numbers[linear.indices])
             nonlinear[numbers[linear.cell][telling]] = True
             owner = np.repeat(numbers[linear.cell], np.diff(linear.indptr))
             pairs.append((owner[told], numbers[linear.indices][told]))
@@ -211,23 +213,6 @@ class CellTable:
             completes=np.zeros(sum(len(part) for part in rhs), dtype=np.bool_),
         )
         return given, derived, entries
-
-    def _telling(self, linear: Relations, operands: IntArray) -> tuple[Bools, Bools]:
-        """Linear formulas that give counts different weights, and their entries.
-
-        Counts are whole numbers, and few: 5 a + 11 b = 54 has one solution, however far the real numbers
-        between reach.
-        """
-        counts = np.array([measure.is_frequency for measure in self.cube.measures], dtype=np.bool_)
-        size = np.abs(linear.coefs)
-        counted = (operands[:, 0] < len(counts)) & (size > 0)
-        counted[counted] = counts[operands[counted, 0]]
-        relation = np.repeat(np.arange(len(linear.cell)), np.diff(linear.indptr))
-        least, most = np.full(len(linear.cell), np.inf), np.zeros(len(linear.cell))
-        np.minimum.at(least, relation[counted], size[counted])
-        np.maximum.at(most, relation[counted], size[counted])
-        telling = most > least * (1 + SAME)
-        return telling, telling[relation]
 
     def _terms_tell(self, coords: IntArray) -> Bools:
         """Rows whose extra members are all sums over their own column: the closure expands them itself."""

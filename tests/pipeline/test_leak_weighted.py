@@ -1,4 +1,4 @@
-"""Counts are whole numbers: a weighted sum of a few of them must not have one solution only."""
+"""Counts and persons are whole numbers: a weighted sum of a few of them must not have one solution only."""
 
 from __future__ import annotations
 
@@ -75,6 +75,46 @@ def test_whole_numbers_leave_several_possibilities(
         possible = possible[np.abs(possible @ np.array(weights) - total) < 0.05]
     thin = np.unique(possible[:, 0])
     assert {1, 2, 3} <= set(thin.tolist())
+
+
+#: Persons employed by the firms of a town, and what a weighted sum of towns is; a1 has one firm.
+PERSONS = {
+    "few": ({"a1": (1,), "a2": (1, 1, 1)}, (5, 11), 1),
+    "hundredths": ({"a1": (0.01,), "a2": (0.01, 0.01, 0.01)}, (5, 11), 0.01),
+    "shares": ({"a1": (2,), "a2": (3, 2, 4)}, (0.3, 0.7), 1),
+    "many": ({"a1": (4000,), "a2": (3000, 2000, 4000)}, (2, 3), 1),
+}
+
+
+@pytest.mark.parametrize("kind", list(PERSONS))
+def test_amounts_that_are_whole_numbers_leave_several_possibilities(
+    tmp_path: Path, store: Store, kind: str
+) -> None:
+    towns, (one, other), unit = PERSONS[kind]
+    rows = [
+        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
+        | {"turnover": amount}
+        for town, amounts in towns.items()
+        for i, amount in enumerate(amounts)
+    ]
+    query = f"""WITH MEMBER [Place].[Index] AS
+      '{one} * [Place].[Town].&[a1] + {other} * [Place].[Town].&[a2]', DECIMALS = 3
+    SELECT {{[Measures].[Turnover]}} ON 0,
+      {{[Place].[Town].&[a1], [Place].[Town].&[a2], [Place].[Index]}} ON 1 FROM [Firms]"""
+    ran = Ran(write_office(tmp_path / "office", rows, BY_VALUE, sheets={"a": sheet(query)}), store)
+    (layout,) = ran.crawl.layouts.values()
+    thin, rest, index = ran.release.values[layout.cell].tolist()
+    assert np.isnan(thin)
+    truth = {town: sum(amounts) / unit for town, amounts in towns.items()}
+    possible = np.arange(0, 40_000.0)
+    if not np.isnan(index):
+        others = (index / unit - one * possible) / other
+        possible = possible[(others >= 0) & (np.abs(others - np.round(others)) < 1e-6)]
+        if not np.isnan(rest):
+            possible = possible[np.abs(others - rest / unit) < 1e-6]
+    assert possible.min() <= 0.9 * truth["a1"]
+    assert possible.max() >= 1.1 * truth["a1"]
+    assert (kind == "many") == (not np.isnan(index))
 
 
 def test_plain_sums_stay_what_they_are(tmp_path: Path, store: Store) -> None:
