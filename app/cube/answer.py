@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 # The modules of MDX functions register what they define.
-from app.cube import drill_functions, member_functions, set_functions, text_functions, value_functions
+from app.cube import (
+    choosing_functions,
+    drill_functions,
+    member_functions,
+    set_functions,
+    text_functions,
+    value_functions,
+)
 from app.cube.calculated import Calculations
 from app.cube.cells import Solved, filled, look, solve
 from app.cube.context import Context, Limits
@@ -34,6 +41,7 @@ from app.mdx.tree import AxisDefinition, MemberDefinition
 __all__ = [
     "Answered",
     "Answerer",
+    "choosing_functions",
     "drill_functions",
     "member_functions",
     "set_functions",
@@ -461,7 +469,10 @@ class Answerer:
             if definition.stands_for is not None:
                 return replace(self._show(ev, column, definition.stands_for), captions=member.captions)
             name = self._unique_name(ev, column, number)
-            return AxisMember(tree.unique_name, name, member.captions, tree.levels[0].unique_name, 0, None)
+            depth, above = ev.level_of(column, number), definition.parent
+            level = tree.levels[depth].unique_name
+            under = tree.unique_names[above] if above >= 0 else None
+            return AxisMember(tree.unique_name, name, member.captions, level, depth, under)
         shown = self._shown[column].get(number)
         if shown is None:
             above = int(tree.parent[number])

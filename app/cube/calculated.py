@@ -60,7 +60,9 @@ class Calculations:
         owner = parse_expression(definition.hierarchy, definition.at.file, definition.at.line)
         if not isinstance(owner, Name):
             raise UserError(source.mistake(0, f"{definition.hierarchy} isn't the name of a hierarchy."))
-        column = self._owner(owner, Source(definition.hierarchy, definition.at.file, definition.at.line))
+        column, parent = self._owner(
+            owner, Source(definition.hierarchy, definition.at.file, definition.at.line)
+        )
         member = CalculatedMember(
             column,
             "",
@@ -72,7 +74,7 @@ class Calculations:
             definition.unit or None,
         )
         order = None if definition.solve_order is None else Fraction(definition.solve_order)
-        self._add(member, formula, source, 0, order)
+        self._add(member, formula, source, 0, order, parent=parent)
 
     def add_query(self, definition: MemberDefinition, source: Source) -> None:
         """A member of WITH MEMBER.
@@ -86,7 +88,7 @@ class Calculations:
             cause = f"Calculated member {to_text(definition.name)} doesn't say its hierarchy."
             remedy = f"Write [Measures].{quote(last.text)}, or the hierarchy it belongs to."
             raise UserError(source.mistake(definition.at, cause, remedy))
-        column = self._owner(Name(tuple(owner), definition.name.at), source)
+        column, parent = self._owner(Name(tuple(owner), definition.name.at), source)
         options = dict(definition.properties)
         captions: dict[str, str] = {}
         style: dict[str, str] = {}
@@ -111,7 +113,7 @@ class Calculations:
             decimals,
             {self.language: style["UNIT"]} if "UNIT" in style else None,
         )
-        self._add(member, formula, source, definition.at, numbers.get("SOLVE_ORDER"))
+        self._add(member, formula, source, definition.at, numbers.get("SOLVE_ORDER"), parent=parent)
 
     def add_group(self, column: int, unique_names: list[str], source: Source) -> TupleValue:
         """Members taken together, for a slicer that is a set."""
@@ -148,12 +150,14 @@ class Calculations:
             raise UserError(source.mistake(value.at, f"{key} takes a number."))
         return result.constant
 
-    def _owner(self, name: Name, source: Source) -> int:
+    def _owner(self, name: Name, source: Source) -> tuple[int, int]:
+        """The hierarchy that a calculated member is of, and the member that it is under (-1: none)."""
         found = self.ev.names.resolve(name, source)
         if isinstance(found, (HierarchyValue, LevelValue)):
-            return found.column
+            return found.column, -1
         if isinstance(found, TupleValue):
-            return found.columns[0]
+            (column, *_), (number, *_) = found.columns, found.numbers
+            return column, number if number < self.ev.columns[column].hierarchy.size else -1
         cause = f"Dimension {found.name} has several hierarchies."
         raise UserError(source.mistake(name.at, cause, "Write the one that the member belongs to."))
 
@@ -165,6 +169,7 @@ class Calculations:
         at: int,
         order: Fraction | None,
         below_all: bool = False,
+        parent: int = -1,
     ) -> int:
         column = self.ev.columns[member.column]
         name = member.name.lower()
@@ -180,7 +185,9 @@ class Calculations:
         together = _is_aggregate(formula)
         precedence = (rank, not together, len(self.ev.definitions))
         member = replace(member, takes_together=together, precedence=precedence)
-        self.ev.definitions[member.column, number] = Definition(member, number, formula, source, at, order)
+        self.ev.definitions[member.column, number] = Definition(
+            member, number, formula, source, at, order, parent=parent
+        )
         self.ev.names.calculated[member.column, name] = number
         self.added.append((member.column, number))
         return number

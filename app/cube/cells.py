@@ -353,14 +353,15 @@ class _Solver:
         result = np.full(len(coords), np.nan)
         hidden, unknown = np.zeros((2, len(coords)), dtype=np.bool_)
         others = coords.copy()
-        for column, _ in formula.groups:
-            coords[:, column] = self.own[column]
-            others[:, column] = 0
+        for (first, *more), _ in formula.groups:
+            coords[:, first] = self.own[first]
+            coords[:, more] = 0
+            others[:, [first, *more]] = 0
         calculated = others >= np.array(self.own)
         _, which = unique_rows(np.where(calculated, others, -1) + 1, [size + 1 for size in self.sizes])
         for number in np.unique(which):
             mine = np.flatnonzero(which == number)
-            groups = [Group(column, np.array(members, dtype=np.int32)) for column, members in formula.groups]
+            groups = [Group.of(columns, rows) for columns, rows in formula.groups]
             for column in np.flatnonzero(calculated[mine[0]]).tolist():
                 definition = self.ev.definitions[column, int(coords[mine[0], column])]
                 terms = definition.member.terms

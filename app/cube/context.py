@@ -79,7 +79,8 @@ class Context:
 class Definition:
     """A calculated member as it was written.
 
-    A visual total ``stands_for`` a member of the cube of which only a part is taken.
+    A visual total ``stands_for`` a member of the cube of which only a part is taken. ``parent`` is the member
+    that it was written under, -1 for none.
     """
 
     member: CalculatedMember
@@ -89,3 +90,4 @@ class Definition:
     at: int
     solve_order: Fraction | None
     stands_for: int | None = None
+    parent: int = -1

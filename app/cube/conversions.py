@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
@@ -18,6 +19,16 @@ from app.cube.values import (
 from app.domain.errors import UserError
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, Text, Withheld, constant
 from app.mdx.tree import Expression, Name
+
+#: A number as texts have it.
+NUMBER = re.compile(r"\s*[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})([eE][+-]?\d{1,2})?\s*")
+
+
+def number_of(text: str) -> Linear | None:
+    """The number that a text is, as of a property; of an empty text nothing, None of any other."""
+    if not text:
+        return EMPTY
+    return constant(Fraction(text.strip())) if NUMBER.fullmatch(text) else None
 
 
 class Conversions(ABC):
@@ -112,9 +123,11 @@ class Conversions(ABC):
         return node
 
     def to_formula(self, node: Expression | None, ctx: Context) -> Formula:
-        """A value: a reference to a cell where the expression is a member or tuple."""
+        """A value: a reference to a cell where the expression is a member or tuple; the number of a text."""
         node = self.given(node, ctx)
-        return self.as_formula(self.evaluate(node, ctx), node, ctx)
+        value = self.evaluate(node, ctx)
+        number = number_of(value) if isinstance(value, str) else None
+        return self.as_formula(value, node, ctx) if number is None else number
 
     def to_cell(self, node: Expression | None, ctx: Context) -> Formula:
         """What a cell holds: a value, or for the analyst a text."""

@@ -139,7 +139,7 @@ def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 @function("DRILLUPLEVEL")
 def _drill_up_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    """The set without its deepest level, or without all beneath the level named."""
+    """The set without its deepest level, or without all beneath the level named, if it has any of that."""
     target, where = ev.arguments(call, 1, 2, ctx)
     members = ev.to_set(target, ctx)
     if not len(members):
@@ -151,5 +151,8 @@ def _drill_up_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
             raise ev.error(ctx, call.at, "The level is of another hierarchy than the set.")
         place, level = members.columns.index(named.column), named.level
     depths = np.array(_depths(ev.columns[members.columns[place]], members.rows[:, place]))
-    level = int(depths.max()) - 1 if level is None else level
+    if level is None:
+        level = int(depths.max()) - 1
+    elif level not in depths:
+        return members
     return SetValue(members.columns, members.rows[depths <= level])

@@ -110,6 +110,12 @@ class Evaluator(Conversions):
         self.visual: dict[int, IntArray] = {}
         #: Makes a visual total: of a column, a member, the members that count, and a caption.
         self.make_total: MakeTotal | None = None
+        #: By column: members that are in no set.
+        self._unlisted = {
+            column.number: np.array(column.hierarchy.unlisted, dtype=np.int32)
+            for column in self.columns
+            if column.hierarchy.unlisted
+        }
         self._looking = 0
         self._spent = 0
         self._made: dict[str, SetValue] = {}
@@ -143,6 +149,15 @@ class Evaluator(Conversions):
         coords = np.zeros((len(numbers), len(self.columns)), dtype=np.int32)
         coords[:, column] = numbers
         return self.placed(coords)[:, column].tolist()  # type: ignore[no-any-return]
+
+    def level_of(self, column: int, number: int) -> int:
+        """Level of a member; of a calculated one the level beneath its parent, else the top."""
+        depth = self.columns[column].hierarchy.depth
+        if number < len(depth):
+            return int(depth[number]) if number >= 0 else 0
+        above = self.definitions[column, number].parent
+        deepest = len(self.columns[column].hierarchy.levels) - 1
+        return min(int(depth[above]) + 1, deepest) if above >= 0 else 0
 
     def shown_as(self, column: int, number: int) -> int:
         """The member of the cube that a visual total stands for; any other member itself."""
@@ -207,14 +222,14 @@ class Evaluator(Conversions):
                     found = handler(self, node, ctx)
                 except FormulaError as error:
                     raise self.error(ctx, node.at, str(error), "Simplify it.") from None
-                return self.visible(found) if self.within and isinstance(found, SetValue) else found
+                return self._seen(found)
             case Braces(items):
                 return self.visible(self._braces(items, node, ctx))
             case Parens(items):
                 return self.evaluate(items[0], ctx) if len(items) == 1 else self._tuple(items, ctx)
             case Chain() | Unary() | Range() | Case():
                 try:
-                    return OPERATORS[type(node)](self, node, ctx)
+                    return self._seen(OPERATORS[type(node)](self, node, ctx))
                 except FormulaError as error:
                     raise self.error(ctx, node.at, str(error), "Simplify it.") from None
             case Alias(expression, name):
@@ -385,10 +400,17 @@ class Evaluator(Conversions):
         finally:
             self._looking -= 1
 
+    def _seen(self, value: Value) -> Value:
+        if isinstance(value, SetValue) and (self.within or self._unlisted):
+            return self.visible(value)
+        return value
+
     def visible(self, members: SetValue) -> SetValue:
-        """The set without what a sub-select leaves out."""
+        """The set without what a sub-select leaves out, and what the cube doesn't list."""
         chosen = np.ones(len(members), dtype=bool)
         for place, column in enumerate(members.columns):
+            if column in self._unlisted:
+                chosen &= ~np.isin(members.rows[:, place], self._unlisted[column])
             if column in self.within:
                 numbers = members.rows[:, place]
                 size = self.columns[column].hierarchy.size

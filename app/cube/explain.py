@@ -184,8 +184,11 @@ def _text(ev: Evaluator, formula: Formula) -> str:
             return f"{kind} among the values that are shown"
         case Recompute():
             there = [_name(ev, column, number) for column, number in formula.elsewhere]
-            for column, members in formula.groups:
-                there.append(f"{{{', '.join(_name(ev, column, member) for member in members[:_SHOWN])}}}")
+            for columns, rows in formula.groups:
+                places = (zip(columns, row, strict=True) for row in rows[:_SHOWN])
+                names = [[_name(ev, *place) for place in row] for row in places]
+                told = (name[0] if len(name) == 1 else f"({', '.join(name)})" for name in names)
+                there.append(f"{{{', '.join(told)}}}")
             return f"{formula.function} of the facts of {', '.join(there)}"
         case Apply(function, arguments):
             parts = [_bracketed(ev, argument) for argument in arguments]

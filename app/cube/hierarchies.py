@@ -31,6 +31,7 @@ class _Node:
     key: str
     parent: _Node | None
     captions: dict[str, str] = field(default_factory=dict)
+    name: str | None = None
     order: Any = None
     properties: dict[str, str] = field(default_factory=dict)
     children: dict[tuple[int, str], _Node] = field(default_factory=dict)
@@ -40,6 +41,11 @@ class _Node:
     def path(self) -> tuple[str, ...]:
         above = self.parent.path() if self.parent is not None and self.parent.level >= 0 else ()
         return (*above, self.key)
+
+    @property
+    def called(self) -> str:
+        """What queries call it by."""
+        return self.name if self.name is not None else next(iter(self.captions.values()), UNKNOWN_CAPTION)
 
 
 def build_hierarchy(
@@ -84,10 +90,14 @@ def build_hierarchy(
     if mistakes:
         return None, np.zeros(0, np.int32), mistakes
     ordered = _number(root, definition)
+    default = _default(dimension, definition, ordered)
+    if default is None:
+        cause = f"Hierarchy {definition.name} has no member {definition.default_member}, its default."
+        return None, np.zeros(0, np.int32), [Mistake(file or dimension.name, 0, 0, cause)]
     member = np.zeros(n_rows, dtype=np.int32)
     for node in ordered:
         member[node.rows] = node.number
-    return _hierarchy(dimension, definition, ordered, language), member, []
+    return _hierarchy(dimension, definition, ordered, language, default), member, []
 
 
 def _rows_as_paths(
@@ -109,7 +119,7 @@ def _rows_as_paths(
         node = root
         for depth, level in enumerate(definition.levels):
             key = keys[depth][row]
-            if key is None:
+            if key is None or (level.hidden and _is_hidden(level, rows, row, key, node)):
                 continue
             key = level.merged.get(key, key)
             child = node.children.get((depth, key))
@@ -120,6 +130,17 @@ def _rows_as_paths(
         node.rows.append(row)
     _keep_facts_off_parents([root, *_walk(root)])
     return root, mistakes
+
+
+def _is_hidden(
+    level: LevelDefinition, rows: Mapping[str, Sequence[Any]], row: int, key: str, above: _Node
+) -> bool:
+    """Whether what a row holds at a level is no member, by its name."""
+    column = level.member_name or next(iter(level.caption_columns.values()), None)
+    name = key if column is None else _texts([rows[column][row]])[0]
+    if level.hidden == "parent":
+        return above.level >= 0 and name == above.called
+    return name is None or not name.strip()
 
 
 def _rows_as_tree(
@@ -204,7 +225,7 @@ def _hang(root: _Node, nodes: Mapping[str, _Node], above: Mapping[str, str | Non
     for node in nodes.values():
         if node.children and not used.isdisjoint(node.rows):
             captions = {code: f"({caption})" for code, caption in node.captions.items()}
-            own = _Node(node.level + 1, OWN_KEY, node, captions)
+            own = _Node(node.level + 1, OWN_KEY, node, captions, f"({node.called})")
             own.rows, node.rows = node.rows, []
             node.children[0, OWN_KEY] = own
 
@@ -229,6 +250,9 @@ def _describe(
         node.captions[code] = node.key if caption is None else _text(caption)
     if not node.captions:
         node.captions[language] = node.key
+    if level.member_name is not None:
+        name = rows[level.member_name][row]
+        node.name = node.key if name is None else _text(name)
     if level.order is not None:
         node.order = rows[level.order][row]
     for name, column in level.properties.items():
@@ -241,9 +265,7 @@ def _keep_facts_off_parents(nodes: Iterable[_Node]) -> None:
     for node in nodes:
         if node.rows and (node.children or node.level < 0):
             depth = node.level + 1
-            unknown = node.children.setdefault(
-                (depth, UNKNOWN_KEY), _Node(depth, UNKNOWN_KEY, node, {}, None, {})
-            )
+            unknown = node.children.setdefault((depth, UNKNOWN_KEY), _Node(depth, UNKNOWN_KEY, node))
             unknown.rows.extend(node.rows)
             node.rows = []
 
@@ -342,13 +364,22 @@ def hierarchy_name(dimension: DimensionDefinition, definition: HierarchyDefiniti
 
 
 def _hierarchy(
-    dimension: DimensionDefinition, definition: HierarchyDefinition, nodes: list[_Node], language: str
+    dimension: DimensionDefinition,
+    definition: HierarchyDefinition,
+    nodes: list[_Node],
+    language: str,
+    default: int,
 ) -> Hierarchy:
     name = hierarchy_name(dimension, definition)
     has_all = definition.all_captions is not None
     parent_child = definition.levels[0].parent is not None
     levels = [
-        Level(level.name, f"{name}.{quote(level.name)}", level.captions or {language: level.name})
+        Level(
+            level.name,
+            f"{name}.{quote(level.name)}",
+            level.captions or {language: level.name},
+            level.period,
+        )
         for level in definition.levels
     ]
     for depth in range(1, 1 + max((node.level for node in nodes), default=0)) if parent_child else ():
@@ -379,6 +410,9 @@ def _hierarchy(
             for node in nodes
         )
     properties = dict.fromkeys(key for node in nodes for key in node.properties)
+    shown = next(iter(captions.values()))
+    names = tuple((definition.all_name or shown[0]) if node.level < 0 else node.called for node in nodes)
+    unlisted = tuple(node.number for node in nodes if node.level == 0 and node.key == UNKNOWN_KEY)
     return Hierarchy(
         dimension=dimension.name,
         name=definition.name,
@@ -386,7 +420,7 @@ def _hierarchy(
         captions=definition.captions or {language: definition.name},
         levels=tuple(levels),
         has_all=has_all,
-        default_member=_default(definition, nodes, unique_names),
+        default_member=default,
         keys=tuple(node.key if node.level >= 0 else "" for node in nodes),
         unique_names=tuple(unique_names),
         member_captions=captions,
@@ -397,6 +431,8 @@ def _hierarchy(
         properties={key: tuple(node.properties.get(key, "") for node in nodes) for key in properties},
         time=definition.time,
         parent_child=parent_child,
+        member_names=() if names == shown else names,
+        unlisted=() if dimension.lists_unknown else unlisted,
     )
 
 
@@ -410,11 +446,41 @@ def _keys_met_twice(nodes: list[_Node]) -> set[int]:
     return shared
 
 
-def _default(definition: HierarchyDefinition, nodes: list[_Node], unique_names: list[str]) -> int:
+_QUOTED = re.compile(r"\[((?:[^\]]|\]\])*)\]")
+
+
+def _default(
+    dimension: DimensionDefinition, definition: HierarchyDefinition, nodes: list[_Node]
+) -> int | None:
+    """The member that a cell takes when nothing else is said; None where there is no such one."""
     wanted = definition.default_member
     if wanted is None:
         return 0
-    for number, node in enumerate(nodes):
-        if wanted in (unique_names[number], node.key) and node.level >= 0:
-            return number
-    return 0
+    parts = [part.replace("]]", "]").lower() for part in _QUOTED.findall(wanted)] or [wanted.lower()]
+    owner = [dimension.name.lower(), definition.name.lower()]
+    for heads in ([owner[0], owner[1]], [".".join(owner)], [owner[0]], [owner[1]]):
+        if parts[: len(heads)] == heads and len(parts) > len(heads):
+            parts = parts[len(heads) :]
+            break
+    levels = [level.name.lower() for level in definition.levels]
+    level = levels.index(parts[0]) if parts[0] in levels and len(parts) > 1 else None
+    parts = parts if level is None else parts[1:]
+    everything = [definition.all_name, *(definition.all_captions or {}).values(), "all"]
+    if nodes[0].level < 0 and parts[0] in [name.lower() for name in everything if name]:
+        parts = parts[1:]
+    fitting = [node for node in nodes if _bears(node, parts) and level in (None, node.level)]
+    # A path from the top on comes before one that begins further down.
+    fitting.sort(key=lambda node: len(node.path()) != len(parts))
+    if not parts:
+        return 0
+    return fitting[0].number if fitting else None
+
+
+def _bears(node: _Node, parts: Sequence[str]) -> bool:
+    """Whether a member and those above it bear the names or keys of a path's end."""
+    above: _Node | None = node
+    for part in reversed(parts):
+        if above is None or above.level < 0 or part not in (above.called.lower(), above.key.lower()):
+            return False
+        above = above.parent
+    return True

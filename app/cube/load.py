@@ -443,7 +443,8 @@ def columns_of(dimension: DimensionDefinition) -> dict[str, str]:
             user = f"level {level.name} of {dimension.name}"
             columns = (level.key, *level.caption_columns.values(), *level.properties.values())
             found.update(dict.fromkeys(columns, user))
-            found.update((column, user) for column in (level.order, level.parent) if column is not None)
+            others = (level.order, level.parent, level.member_name)
+            found.update((column, user) for column in others if column is not None)
     return found
 
 

@@ -106,7 +106,8 @@ def _default(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("PARENT")
 def _parent(ev: Evaluator, call: Call, ctx: Context) -> Value:
     column, member = _one(ev, ev.arguments(call, 1, 1, ctx)[0], ctx)
-    return _member(column, parent(column, member))
+    calculated = ev.definitions.get((column.number, member))
+    return _member(column, parent(column, member) if calculated is None else calculated.parent)
 
 
 @function("PREVMEMBER", "NEXTMEMBER")
@@ -175,12 +176,12 @@ def _cousin(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 
 def time_column(ev: Evaluator, call: Call, ctx: Context) -> Column:
-    """The hierarchy of time, for functions that were not told which."""
-    found = [column for column in ev.columns if column.hierarchy.time]
-    if len(found) != 1:
-        cause = f"The cube has {len(found)} hierarchies of time, so {call.function} must be told which."
+    """The hierarchy of time, for functions that were not told which: the cube's first."""
+    found = next((column for column in ev.columns if column.hierarchy.time), None)
+    if found is None:
+        cause = f"The cube has no hierarchy of time, so {call.function} must be told which."
         raise ev.error(ctx, call.at, cause, "Name a level or member, or say time = true for one hierarchy.")
-    return found[0]
+    return found
 
 
 def _period(
@@ -248,9 +249,11 @@ def _year_to_date(ev: Evaluator, call: Call, ctx: Context) -> Value:
     else:
         column, member = _one(ev, target, ctx)
     known = _PERIODS[call.function.upper()]
+    told = any(level.period for level in column.hierarchy.levels)
     for number, level in enumerate(column.hierarchy.levels):
         # As in Year, Calendar Year, Year of sale.
-        if not set(level.name.lower().replace("_", " ").split()).isdisjoint(known):
+        words = level.name.lower().replace("_", " ").split()
+        if level.period == known[0] if told else not set(words).isdisjoint(known):
             return to_date(column, member, number)
     cause = f"{column.hierarchy.unique_name} has no level called {known[0].capitalize()}."
     raise ev.error(ctx, call.at, cause, "Use PeriodsToDate with the level.")
@@ -273,9 +276,7 @@ def _last_periods(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("LEVEL")
 def _level(ev: Evaluator, call: Call, ctx: Context) -> Value:
     column, member = _one(ev, ev.arguments(call, 1, 1, ctx)[0], ctx)
-    return LevelValue(
-        column.number, int(column.hierarchy.depth[member]) if 0 <= member < column.hierarchy.size else 0
-    )
+    return LevelValue(column.number, ev.level_of(column.number, member))
 
 
 @function("LEVELS")
@@ -370,6 +371,7 @@ def _bears(ev: Evaluator, column: int, number: int, text: str) -> bool:
         own = [
             tree.unique_names[number],
             tree.keys[number],
+            tree.names[number],
             *(c[number] for c in tree.member_captions.values()),
         ]
     plain = text[1:-1].replace("]]", "]") if text[:1] == "[" and text.count("[") == 1 else text

@@ -53,15 +53,20 @@ class Column:
 
     @cached_property
     def by_name(self) -> dict[tuple[int, str], list[int]]:
-        """Members by level and lower-case caption (in the first language) or key."""
+        """Members by level and lower-case name or key; by caption where no name or key is the same."""
         found: dict[tuple[int, str], list[int]] = {}
         tree = self.hierarchy
-        captions = next(iter(tree.member_captions.values()))
-        for member, (caption, key, depth) in enumerate(
-            zip(captions, tree.keys, tree.depth.tolist(), strict=True)
+        for member, (name, key, depth) in enumerate(
+            zip(tree.names, tree.keys, tree.depth.tolist(), strict=True)
         ):
-            for text in {caption.lower(), key.lower()}:
+            for text in {name.lower(), key.lower()}:
                 found.setdefault((depth, text), []).append(member)
+        if tree.member_names:
+            shown: dict[tuple[int, str], list[int]] = {}
+            captions = next(iter(tree.member_captions.values()))
+            for member, (caption, depth) in enumerate(zip(captions, tree.depth.tolist(), strict=True)):
+                shown.setdefault((depth, caption.lower()), []).append(member)
+            found = {**shown, **found}
         return found
 
     @cached_property
@@ -90,6 +95,10 @@ class Column:
                 top = tree.levels[tree.has_all if tree.parent_child else level]
                 name = f"{top.unique_name}.{path}"
                 fitting = self.by_unique_name.get(name.lower(), [])
+                if not fitting and len(part.keys) > 1:
+                    # As Mondrian writes it: the member's own key first.
+                    name = f"{top.unique_name}.{''.join(f'&{quote(key)}' for key in reversed(part.keys))}"
+                    fitting = self.by_unique_name.get(name.lower(), [])
                 found.update(
                     dict.fromkeys(m for m in fitting if tree.unique_names[m] == name or len(fitting) == 1)
                 )
@@ -99,8 +108,7 @@ class Column:
                 if part.keys is None or tree.keys[member].lower() == part.text.lower():
                     found[member] = None
         if len(found) > 1:
-            captions = next(iter(tree.member_captions.values()))
-            exact = [m for m in found if part.text in (tree.keys[m], captions[m])]
+            exact = [m for m in found if part.text in (tree.keys[m], tree.names[m])]
             return exact or list(found)
         return list(found)
 
@@ -255,10 +263,9 @@ class Names:
 
     def _nearest(self, text: str, column: Column, members: list[int]) -> str:
         tree = column.hierarchy
-        captions = next(iter(tree.member_captions.values()))
         by_name = {level.name: level.unique_name for level in tree.levels}
         for member in members[:_MOST_COMPARED]:
-            by_name.setdefault(captions[member], tree.unique_names[member])
+            by_name.setdefault(tree.names[member], tree.unique_names[member])
             by_name.setdefault(tree.keys[member], tree.unique_names[member])
         for number, name in self.calculated:
             if number == column.number:
@@ -266,7 +273,7 @@ class Names:
         return _suggest(text, by_name)
 
     def _anywhere(self, name: Name, source: Source) -> Found:
-        """A name that begins with no hierarchy: of a level or member, if only one bears it."""
+        """A name that begins with no hierarchy: of a measure, or of whatever alone bears it."""
         parts = name.parts
         options: list[Found] = []
         for column in self.columns:
@@ -281,7 +288,8 @@ class Names:
                 if isinstance(found, Mistake):
                     raise UserError(found)
                 options.append(found)
-        if len(options) == 1:
+        if len(options) == 1 or (options and isinstance(options[0], TupleValue) and 0 in options[0].columns):
+            # A measure comes before members that bear its name.
             return options[0]
         if options:
             where = ", ".join(
@@ -297,10 +305,9 @@ class Names:
         known = {column.hierarchy.name: column.hierarchy.unique_name for column in self.columns}
         known.update({measure.name: measure.unique_name for measure in self.cube.measures})
         for column in self.columns:
-            captions = next(iter(column.hierarchy.member_captions.values()))
-            for caption, unique in zip(captions, column.hierarchy.unique_names, strict=True):
+            for name_there, unique in zip(column.hierarchy.names, column.hierarchy.unique_names, strict=True):
                 if len(known) < _MOST_COMPARED:
-                    known.setdefault(caption, unique)
+                    known.setdefault(name_there, unique)
         cause = f"The cube {self.cube.name} has nothing called {to_text(name)}."
         raise UserError(source.mistake(name.at, cause, _suggest(parts[0].text, known)))
 

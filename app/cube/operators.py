@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from app.cube.context import Context
+from app.cube.conversions import number_of
 from app.cube.evaluate import OPERATORS, Evaluator, distinct, keep
 from app.cube.values import HierarchyValue, SetValue, TupleValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, add, constant, divide, multiply, power, scale
@@ -20,6 +21,8 @@ def _chain(ev: Evaluator, node: Chain, ctx: Context) -> Value:
     values = [ev.evaluate(operand, ctx) for operand in node.operands]
     if operator in ("=", "<>", "<", ">", "<=", ">=", "IS", "IN", "NOT IN"):
         return _compare(ev, operator, values, node, ctx)
+    if not all(isinstance(value, str) for value in values) and "||" not in node.operators:
+        values = [_as_number(value) for value in values]
     if "||" in node.operators or any(isinstance(value, str) for value in values):
         if not all(isinstance(value, str) for value in values) or "-" in node.operators:
             raise ev.error(ctx, node.at, "Texts can only be joined to texts.")
@@ -97,6 +100,7 @@ def _compare(ev: Evaluator, operator: str, values: list[Value], node: Chain, ctx
         return found == (operator == "IN")
     if isinstance(left, str) and isinstance(right, str):
         return _holds(operator, (left > right) - (left < right))
+    left, right = _as_number(left), _as_number(right)
     if isinstance(left, str) or isinstance(right, str):
         raise ev.error(ctx, node.at, "A text can only be compared to a text.")
     one_value = ev.as_formula(left, node.operands[0], ctx)
@@ -105,6 +109,12 @@ def _compare(ev: Evaluator, operator: str, values: list[Value], node: Chain, ctx
         a, b = (side.constant or Fraction(0) for side in (one_value, other_value) if isinstance(side, Linear))
         return _holds(operator, (a > b) - (a < b))
     return Apply(operator, (one_value, other_value))
+
+
+def _as_number(value: Value) -> Value:
+    """A text beside a number as the number that it is; any other value as it is."""
+    number = number_of(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _unary(ev: Evaluator, node: Unary, ctx: Context) -> Value:

@@ -28,6 +28,11 @@ def expand(cube: Cube, coords: IntArray, group_of: list[list[Group]]) -> tuple[I
         step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
         within = grouped[source]
         coords = coords[source]
-        coords[within, column] = flat[(starts[rank[source]] + step)[within]]
+        chosen = (starts[rank[source]] + step)[within]
+        coords[within, column] = flat[chosen]
+        for number, group in enumerate(groups):
+            for other, fellows in group.beside:
+                mine = within & (rank[source] == number)
+                coords[mine, other] = fellows[step[mine]]
         owner = owner[source]
     return coords, owner

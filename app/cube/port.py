@@ -18,23 +18,36 @@ from app.mdx.tree import Query
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Members of a hierarchy taken together, none above another.
+    """Members of a hierarchy taken together, none above another, or tuples of members of several.
 
     Attributes
     ----------
     column : int
         Column of the coordinates: ``1 + h`` for hierarchy ``h``.
     members : int32[k]
+    beside : tuple of (int, int32[k])
+        Further columns, with the member that goes with each of ``members``. No member is beneath another one
+        whose fellows are above its own.
 
-    In coordinates its number is the size of the column plus its rank among the column's groups.
+    In coordinates its number is the size of the column plus its rank among the column's groups; what stands
+    in further columns is of no account.
     """
 
     column: int
     members: IntArray
+    beside: tuple[tuple[int, IntArray], ...] = ()
+
+    @staticmethod
+    def of(columns: tuple[int, ...], rows: tuple[tuple[int, ...], ...]) -> Group:
+        """A group of tuples of members of some columns."""
+        members = np.array(rows, dtype=np.int32)
+        return Group(columns[0], members[:, 0], tuple(zip(columns[1:], members[:, 1:].T, strict=True)))
 
     def __post_init__(self) -> None:
         if self.column < 1 or not len(self.members):
             raise ValueError("a group is a non-empty set of members of a hierarchy")
+        if any(len(members) != len(self.members) for _, members in self.beside):
+            raise ValueError("the tuples of a group have a member of each of its hierarchies")
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ def _parent_level(tree: Hierarchy, member: int) -> str:
 
 
 _OF_EVERY_MEMBER: Mapping[str, Callable[[Hierarchy, int], str]] = {
-    "NAME": _caption,
+    "NAME": lambda tree, member: tree.names[member],
     "CAPTION": _caption,
     "VALUE": _caption,
     "UNIQUE_NAME": lambda tree, member: tree.unique_names[member],

@@ -191,7 +191,9 @@ class RemoteServer:
         return Readings(self.values(coords), None)
 
     def recompute(self, measure: int, coords: IntArray, groups: Sequence[Group]) -> Readings:
-        columns = {group.column for group in groups}
+        columns = {
+            column for group in groups for column in (group.column, *(other for other, _ in group.beside))
+        }
         single = coords.copy()
         single[:, [0, *columns]] = 0
         tuples = [
@@ -201,7 +203,7 @@ class RemoteServer:
             ]
             for item in self._tuples(single)
         ]
-        sets = [[self._names[group.column][m] for m in group.members.tolist()] for group in groups]
+        sets = [self._written(group) for group in groups]
         with aside():
             return Readings(self._cells.aggregate(tuples, sets), None)
 
@@ -247,6 +249,12 @@ class RemoteServer:
         if wrong:
             self.close()
             raise UserError(wrong)
+
+    def _written(self, group: Group) -> list[str]:
+        """A group's members, or tuples, as MDX."""
+        places = [(group.column, group.members), *group.beside]
+        names = [[self._names[column][m] for m in members.tolist()] for column, members in places]
+        return [row[0] if len(row) == 1 else f"({', '.join(row)})" for row in zip(*names, strict=True)]
 
     def _apart(self, coords: IntArray, groups: Sequence[Group]) -> tuple[IntArray, NDArray[np.int64]]:
         """Cells of own members that cells with groups are made of, and which cell each is for."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.context import Context
 from app.cube.evaluate import Evaluator, distinct, function, keep
-from app.cube.looking import Looked
 from app.cube.member_functions import children, siblings
 from app.cube.names import Column
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
 from app.domain.cube import IntArray
-from app.domain.formula import Linear
 from app.mdx.tree import Call, Expression, Number
 
+Row = tuple[int, ...]
 _DESCENDANTS = (
     "SELF",
     "AFTER",
@@ -50,14 +47,21 @@ def _members(ev: Evaluator, call: Call, ctx: Context) -> Value:
     else:
         members = np.arange(column.hierarchy.size, dtype=np.int32)
     found = SetValue((column.number,), members[:, None])
-    if call.function.upper() == "MEMBERS":
-        return found
-    return _with_calculated(ev, found, [column.number])
+    return found if call.function.upper() == "MEMBERS" else _with_calculated(ev, found)
 
 
-def _with_calculated(ev: Evaluator, value: SetValue, columns: list[int]) -> SetValue:
-    extra = [(number,) for column, number in ev.definitions if column in columns]
-    if len(value.columns) != 1 or not extra:
+def _with_calculated(ev: Evaluator, value: SetValue) -> SetValue:
+    """A set of members with the calculated ones beside them: those under the same parents, or under none."""
+    if len(value.columns) != 1:
+        return value
+    tree = ev.columns[value.columns[0]].hierarchy
+    parents = {-1, *tree.parent[value.rows[value.rows[:, 0] < tree.size, 0]].tolist()}
+    extra = [
+        (number,)
+        for (column, number), item in ev.definitions.items()
+        if column in value.columns and item.parent in parents
+    ]
+    if not extra:
         return value
     rows = np.concatenate([value.rows, np.array(extra, dtype=np.int32)])
     return distinct(SetValue(value.columns, rows, value.pending))
@@ -66,7 +70,7 @@ def _with_calculated(ev: Evaluator, value: SetValue, columns: list[int]) -> SetV
 @function("ADDCALCULATEDMEMBERS")
 def _add_calculated(ev: Evaluator, call: Call, ctx: Context) -> Value:
     value = ev.to_any_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
-    return _with_calculated(ev, value, list(value.columns))
+    return _with_calculated(ev, value)
 
 
 @function("STRIPCALCULATEDMEMBERS")
@@ -345,120 +349,3 @@ def _extract(ev: Evaluator, call: Call, ctx: Context) -> Value:
             raise ev.error(ctx, ev.given(node, ctx).at, "The set isn't of this hierarchy.")
     rows = members.rows[:, [members.columns.index(column) for column in wanted]]
     return distinct(SetValue(tuple(wanted), rows, members.pending))
-
-
-@function("FILTER")
-def _filter(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    target, condition = ev.arguments(call, 2, 2, ctx)
-    members = ev.to_any_set(target, ctx)
-    node = ev.given(condition, ctx)
-    found = ev.values_at(node, members, ctx, call)
-    if found is None:
-        return replace(members, pending=True)
-    if isinstance(found, Looked):
-        chosen = np.nan_to_num(found.values) != 0
-    else:
-        truths = [value if isinstance(value, bool) else ev.as_formula(value, node, ctx) for value in found]
-        chosen = np.array([t if isinstance(t, bool) else bool(_number(t)) for t in truths], dtype=bool)
-    return members.taking(members.rows[chosen])
-
-
-def _number(value: Value) -> float:
-    """A constant as a number, empty as less than anything."""
-    if not isinstance(value, Linear) or value.constant is None:
-        return -math.inf
-    return float(value.constant)
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """Positions of a set whose value may be seen, with the values (all texts or all numbers); the others."""
-
-    places: list[int]
-    values: list[Any]
-    unseen: list[int]
-
-    def in_order(self, largest_first: bool) -> list[int]:
-        """Positions by value, those of equal value as they stand in the set; unseen ones aren't there."""
-        by_value = sorted(range(len(self.places)), key=self.values.__getitem__, reverse=largest_first)
-        return [self.places[place] for place in by_value]
-
-
-def _ranked(
-    ev: Evaluator, key: Expression | None, members: SetValue, ctx: Context, call: Call
-) -> _Ranked | None:
-    """What to order the positions of a set by; None while that isn't known."""
-    found = ev.values_at(key, members, ctx, call)
-    if found is None:
-        return None
-    if isinstance(found, Looked):
-        seen = np.flatnonzero(~found.hidden)
-        values = np.nan_to_num(found.values[seen], nan=-np.inf).tolist()
-        return _Ranked(seen.tolist(), values, np.flatnonzero(found.hidden).tolist())
-    if any(isinstance(value, str) for value in found):
-        if not all(isinstance(value, str) for value in found):
-            raise ev.error(ctx, call.at, "Some of the values to order by are texts, others numbers.")
-        return _Ranked(list(range(len(found))), list(found), [])
-    return _Ranked(list(range(len(found))), [_number(value) for value in found], [])
-
-
-@function("ORDER")
-def _order(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    """Positions by value; those whose value may not be seen come last, as they stand in the set."""
-    target, key, word = ev.arguments(call, 2, 3, ctx)
-    flag = ev.flag(word, ("ASC", "DESC", "BASC", "BDESC"), ctx) or "ASC"
-    members = ev.to_any_set(target, ctx)
-    ranks = _ranked(ev, ev.given(key, ctx), members, ctx, call)
-    if ranks is None:
-        return replace(members, pending=True)
-    places = [*ranks.in_order(flag.endswith("DESC")), *ranks.unseen]
-    unseen = members.unseen | frozenset(map(tuple, members.rows[ranks.unseen].tolist()))
-    if flag.startswith("B") or len(members.columns) != 1:
-        return replace(members, rows=members.rows[places], unseen=unseen)
-    ordered = _column_set(ev.columns[members.columns[0]], _keeping_parents(ev, members, places))
-    return replace(members, rows=ordered.rows, unseen=unseen)
-
-
-def _keeping_parents(ev: Evaluator, members: SetValue, places: list[int]) -> list[int]:
-    """Members ordered among siblings, each right after its parent if that is in the set."""
-    tree = ev.columns[members.columns[0]].hierarchy
-    numbers: list[int] = members.rows[places, 0].tolist()
-    present = set(numbers)
-    beneath: dict[int, list[int]] = {}
-    for number in numbers:
-        above = int(tree.parent[number]) if number < tree.size else -1
-        while above >= 0 and above not in present:
-            above = int(tree.parent[above])
-        beneath.setdefault(above, []).append(number)
-    found: list[int] = []
-    stack = beneath.pop(-1, [])[::-1]
-    while stack:
-        number = stack.pop()
-        found.append(number)
-        stack.extend(beneath.pop(number, [])[::-1])
-    return found
-
-
-@function("TOPCOUNT", "BOTTOMCOUNT", "TOPPERCENT", "BOTTOMPERCENT", "TOPSUM", "BOTTOMSUM")
-def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    """Largest or smallest positions: a count of them, or as many as a share or amount of the sum takes."""
-    target, limit, key = ev.arguments(call, 2, 3, ctx)
-    members = ev.to_any_set(target, ctx)
-    name = call.function.upper()
-    if key is None and name.endswith("COUNT"):
-        n = max(0, ev.to_integer(limit, ctx))
-        return members if members.pending else members.taking(members.rows[:n])
-    ranks = _ranked(ev, key, members, ctx, call)
-    if ranks is None:
-        return replace(members, pending=True)
-    places = ranks.in_order(name.startswith("TOP"))
-    if name.endswith("COUNT"):
-        return members.taking(members.rows[places[: max(0, ev.to_integer(limit, ctx))]])
-    wanted = _number(ev.to_formula(limit, ctx))
-    value_of = dict(zip(ranks.places, ranks.values, strict=True))
-    amounts = np.array([value_of[place] if value_of[place] != -math.inf else 0.0 for place in places])
-    if name.endswith("PERCENT"):
-        wanted = amounts.sum() * wanted / 100
-    reached = np.cumsum(amounts) >= wanted
-    n = int(reached.argmax()) + 1 if reached.any() else len(places)
-    return members.taking(members.rows[places[:n]])

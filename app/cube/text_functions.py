@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 from app.cube.context import Context
+from app.cube.conversions import NUMBER, number_of
 from app.cube.evaluate import Evaluator, function
 from app.cube.properties import plain_name, property_of
 from app.cube.values import HierarchyValue, LevelValue, TupleValue, Value
-from app.domain.formula import EMPTY, constant
+from app.domain.formula import constant
 from app.domain.numbers import format_text
 from app.mdx import quote
 from app.mdx.tree import Call
-
-_NUMBER = re.compile(r"\s*[+-]?(\d{1,300}(\.\d{0,300})?|\.\d{1,300})([eE][+-]?\d{1,2})?\s*")
 
 
 @function("NAME", "CAPTION", "MEMBER_CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBER_KEY")
@@ -54,9 +52,8 @@ def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if value is None:
         known = ", ".join(ev.columns[member.columns[0]].hierarchy.properties) or "none"
         raise ev.error(ctx, call.at, f"There is no property {name}; there are: {known}.")
-    if not typed or not _NUMBER.fullmatch(value):
-        return EMPTY if typed and not value else value
-    return constant(Fraction(value.strip()))
+    number = number_of(value) if typed else None
+    return value if number is None else number
 
 
 @function("FORMAT")
@@ -73,7 +70,7 @@ def _number_of(ev: Evaluator, call: Call, ctx: Context) -> Value:
     value = ev.evaluate(ev.given(node, ctx), ctx)
     if not isinstance(value, str):
         return ev.as_formula(value, ev.given(node, ctx), ctx)
-    found = _NUMBER.match(value)
+    found = NUMBER.match(value)
     return constant(Fraction(found.group().strip()) if found else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +27,9 @@ from app.domain.formula import (
     constant,
 )
 from app.mdx.tree import Call, Expression
+
+#: Tuples of which it is looked up one by one what they have in common.
+_MOST_COMPARED = 5000
 
 
 def _set_of(ev: Evaluator, node: Expression | None, ctx: Context) -> SetValue:
@@ -105,14 +109,65 @@ def _aggregate(ev: Evaluator, call: Call, ctx: Context) -> Value:
         name, aggregator = cube.measures[measure].name, cube.measures[measure].aggregator
         if aggregator in ("min", "max"):
             return Apply(aggregator, tuple(formulas))
-        cause = f"Aggregate of {name} works over all combinations of some members, and these are only some."
-        raise ev.error(ctx, call.at, cause, "It doesn't add up, so it is taken from the facts again.")
-    references = [formula.terms for formula in formulas if isinstance(formula, Linear)]
-    elsewhere = tuple(part for part in next(iter(references[0])) if part[0] not in parts)
+        rows = _disjoint_tuples(ev, members, call, ctx)
+        if aggregator != "distinct-count" and _meet(ev, members.columns, rows):
+            cause = f"Aggregate of {name} would take facts that several of these tuples have more than once."
+            raise ev.error(ctx, call.at, cause, "Give tuples that have nothing in common.")
+        return Recompute(aggregator, ((members.columns, rows),), _elsewhere(formulas, parts))
     groups = tuple(
-        (column, _disjoint_members(ev, column, numbers, call, ctx)) for column, numbers in parts.items()
+        ((column,), tuple((number,) for number in _disjoint_members(ev, column, numbers, call, ctx)))
+        for column, numbers in parts.items()
     )
-    return Recompute(cube.measures[measure].aggregator, groups, elsewhere)
+    return Recompute(cube.measures[measure].aggregator, groups, _elsewhere(formulas, parts))
+
+
+def _elsewhere(formulas: list[Formula], parts: Collection[int]) -> Overrides:
+    """What references to cells say of other columns than these."""
+    references = [formula.terms for formula in formulas if isinstance(formula, Linear)]
+    return tuple(part for part in next(iter(references[0])) if part[0] not in parts)
+
+
+def _disjoint_tuples(
+    ev: Evaluator, members: SetValue, call: Call, ctx: Context
+) -> tuple[tuple[int, ...], ...]:
+    """Tuples of own members, without those of which all members stand beneath another one's."""
+    placed = [
+        ev.placed_members(column, members.rows[:, place]) for place, column in enumerate(members.columns)
+    ]
+    rows = np.unique(np.array(placed, dtype=np.int32).T, axis=0)
+    last = []
+    for place, column in enumerate(members.columns):
+        tree = ev.columns[column].hierarchy
+        if rows[:, place].max() >= tree.size:
+            cause = "A measure can't be taken again over tuples that hold calculated members."
+            raise ev.error(ctx, call.at, cause)
+        last.append(tree.last_descendant[rows[:, place]])
+    ends = np.array(last).T
+    if _are_disjoint(ev, members.columns, rows):
+        return tuple(tuple(row) for row in rows.tolist())
+    if len(rows) > _MOST_COMPARED:
+        cause = f"A measure can't be taken again over more than {_MOST_COMPARED:,} tuples of several levels."
+        raise ev.error(ctx, call.at, cause)
+    kept = [row for row in rows if np.count_nonzero(((rows <= row) & (row <= ends)).all(axis=1)) == 1]
+    return tuple(tuple(row.tolist()) for row in kept)
+
+
+def _are_disjoint(ev: Evaluator, columns: tuple[int, ...], rows: IntArray) -> bool:
+    """Whether it is plain that different tuples have nothing in common: no member can be beneath another."""
+    depths = (ev.columns[c].hierarchy.depth[rows[:, place]] for place, c in enumerate(columns))
+    return all(bool((depth == depth[0]).all()) for depth in depths)
+
+
+def _meet(ev: Evaluator, columns: tuple[int, ...], rows: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether some facts are in two of the tuples."""
+    table = np.array(rows)
+    if _are_disjoint(ev, columns, table):
+        return False
+    ends = np.array([ev.columns[c].hierarchy.last_descendant[table[:, p]] for p, c in enumerate(columns)]).T
+    return any(
+        np.count_nonzero(((table <= end) & (row <= ends)).all(axis=1)) > 1
+        for row, end in zip(table, ends, strict=True)
+    )
 
 
 def _disjoint_members(

@@ -26,11 +26,16 @@ def text_in(texts: Texts, language: str) -> str:
 
 @dataclass(frozen=True)
 class Level:
-    """A level of a hierarchy; ``unique_name`` as in ``[Geography].[Province]``."""
+    """A level of a hierarchy; ``unique_name`` as in ``[Geography].[Province]``.
+
+    ``period`` is what its members are in time: ``year``, ``quarter``, ``month`` or ``week``; "" where nobody
+    said it.
+    """
 
     name: str
     unique_name: str
     captions: Texts
+    period: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,10 @@ class Hierarchy:
     parent_child : bool
         Whether one level of the definition holds a whole tree: then each depth is a level here, and all
         members bear the name of the first.
+    member_names : tuple of str
+        What queries call each member by; empty: by its caption in the first language.
+    unlisted : tuple of int
+        Members that hold facts and count in all totals, but are in no set: facts that aren't of any member.
     """
 
     dimension: str
@@ -78,6 +87,8 @@ class Hierarchy:
     properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     time: bool = False
     parent_child: bool = False
+    member_names: tuple[str, ...] = ()
+    unlisted: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -85,12 +96,19 @@ class Hierarchy:
             raise ValueError(f"hierarchy {self.unique_name}: member columns differ in length")
         if any(len(column) != n for column in self.member_captions.values()):
             raise ValueError(f"hierarchy {self.unique_name}: captions differ in length")
+        if len(self.member_names) not in (0, n):
+            raise ValueError(f"hierarchy {self.unique_name}: names differ in length")
         if np.any(self.parent >= np.arange(n)):
             raise ValueError(f"hierarchy {self.unique_name}: a member stands before its parent")
 
     @property
     def size(self) -> int:
         return len(self.keys)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What queries call each member by."""
+        return self.member_names or next(iter(self.member_captions.values()))
 
     @cached_property
     def index_of(self) -> Mapping[str, int]:

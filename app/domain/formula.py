@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 
 #: Coordinates that a referenced cell has instead of the cell's own: (column, number), by column.
 Overrides = tuple[tuple[int, int], ...]
@@ -86,24 +86,25 @@ class Apply:
 class Recompute:
     """A measure that doesn't add up, taken over members together, from the facts.
 
-    ``groups`` are the columns with the members that are taken of each: all their combinations.
+    ``groups`` are what is taken together, all combinations of it: columns with tuples of their members, none
+    beneath another one. No column is in two groups.
     """
 
     function: str
-    groups: tuple[tuple[int, tuple[int, ...]], ...]
+    groups: tuple[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], ...]
     elsewhere: Overrides
 
     @property
     def references(self) -> tuple[Overrides, ...]:
         """The cells of the single combinations."""
-        columns = [column for column, _ in self.groups]
-        combinations = product(*(members for _, members in self.groups))
+        columns = [column for group, _ in self.groups for column in group]
+        combinations = (chain.from_iterable(parts) for parts in product(*(rows for _, rows in self.groups)))
         return tuple((*self.elsewhere, *zip(columns, numbers, strict=True)) for numbers in combinations)
 
     @property
     def width(self) -> int:
         """How many cells it refers to."""
-        return math.prod(len(members) for _, members in self.groups)
+        return math.prod(len(rows) for _, rows in self.groups)
 
     @property
     def kind(self) -> str:

@@ -85,6 +85,10 @@ class LevelDefinition:
     ``parent``: column with the key of the member above, so that the level holds a whole tree (a parent-child
     hierarchy); tops have none, or ``null_parent``, or themselves.
     ``merged``: members taken as one, each key with the key of the whole; questions alone ask for that.
+    ``member_name``: column with what queries call a member by, where that isn't its caption.
+    ``period``: what its members are in time (``year``, ``quarter``, ``month``, ``week``).
+    ``hidden``: which members are none of the hierarchy, so that those beneath stand under the member above:
+    those whose name is ``blank``, or is that of the ``parent`` too.
     """
 
     name: str
@@ -97,11 +101,18 @@ class LevelDefinition:
     parent: str | None = None
     null_parent: str | None = None
     merged: Mapping[str, str] = field(default_factory=dict)
+    member_name: str | None = None
+    period: str = ""
+    hidden: str = ""
 
 
 @dataclass(frozen=True)
 class HierarchyDefinition:
-    """``all_captions`` None means that the hierarchy has no All member."""
+    """``all_captions`` None means that the hierarchy has no All member.
+
+    ``all_name`` is what queries call it, where that isn't its caption. ``default_member`` is a key, a unique
+    name, or the names or keys from the top on in brackets, as in ``[2023].[Q2]``.
+    """
 
     name: str
     captions: Texts
@@ -109,13 +120,15 @@ class HierarchyDefinition:
     levels: tuple[LevelDefinition, ...]
     default_member: str | None = None
     time: bool = False
+    all_name: str | None = None
 
 
 @dataclass(frozen=True)
 class DimensionDefinition:
     """A dimension on columns of the facts, or of a table joined by ``table_key`` = facts' ``fact_key``.
 
-    The table is the file ``table``, or what ``sql`` gives from the database of the facts.
+    The table is the file ``table``, or what ``sql`` gives from the database of the facts. Without
+    ``lists_unknown`` facts that are of no member of it count in totals alone.
     """
 
     name: str
@@ -125,6 +138,7 @@ class DimensionDefinition:
     table_key: str | None = None
     fact_key: str | None = None
     sql: str | None = None
+    lists_unknown: bool = True
 
     @property
     def has_table(self) -> bool:

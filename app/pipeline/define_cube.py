@@ -27,6 +27,8 @@ from app.pipeline.sources import columns_of
 from app.pipeline.toml import Reader, nearest
 
 _NO_FACTS = FactsDefinition(None, None, None, None, None, None, None)
+PERIODS = ("year", "quarter", "month", "week")
+HIDDEN = ("blank", "parent")
 AGGREGATORS = ("sum", "count", "distinct-count", "min", "max", "avg", "median")
 
 
@@ -157,11 +159,12 @@ def _dimensions(
             facts.check(table, "fact" if fact else "key", fact or key)
         elif key is not None or fact is not None:
             table.wrong("Keys key and fact join a dimension table.", "Give table, or leave them out.")
+        lists_unknown = table.flag("unknown", True)
         hierarchies = tuple(_hierarchies(table, name, captions, languages, columns))
         if not hierarchies:
             table.wrong(f"Dimension {name} has no hierarchy.", "Add one as [[dimension.hierarchy]].")
         table.done()
-        yield DimensionDefinition(name, captions, hierarchies, file, key, fact or key, sql)
+        yield DimensionDefinition(name, captions, hierarchies, file, key, fact or key, sql, lists_unknown)
 
 
 def _hierarchies(
@@ -177,7 +180,9 @@ def _hierarchies(
             called if name == dimension else {languages[0]: name}
         )
         everything = table.texts("all", languages) if "all" in table.values else None
-        default = table.text("default")
+        all_name, default = table.text("all-name"), table.text("default")
+        if all_name is not None and everything is None:
+            table.wrong("Key all-name goes with all.", "Give all, or leave it out.", "all-name")
         time = table.flag("time", False)
         levels = tuple(_levels(table, languages, columns))
         if not levels:
@@ -186,7 +191,7 @@ def _hierarchies(
             cause = f"Hierarchy {name} has a level with a parent column and other levels."
             table.wrong(cause, "A parent-child hierarchy has that level alone.")
         table.done()
-        yield HierarchyDefinition(name, captions, everything, levels, default, time)
+        yield HierarchyDefinition(name, captions, everything, levels, default, time, all_name)
 
 
 def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Iterator[LevelDefinition]:
@@ -214,8 +219,25 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
         for column in label.values():
             columns.check(table, "label", column)
         unique = table.flag("unique", True)
+        member_name = table.text("member-name")
+        columns.check(table, "member-name", member_name)
+        period = table.choice("period", PERIODS, "") if "period" in table.values else ""
+        hidden = table.choice("hidden", HIDDEN, "") if "hidden" in table.values else ""
         table.done()
-        yield LevelDefinition(name, captions, key, label, order, properties, unique, parent, null_parent)
+        yield LevelDefinition(
+            name,
+            captions,
+            key,
+            label,
+            order,
+            properties,
+            unique,
+            parent,
+            null_parent,
+            member_name=member_name,
+            period=period,
+            hidden=hidden,
+        )
 
 
 def _measures(

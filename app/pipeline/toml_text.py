@@ -7,13 +7,12 @@ import re
 
 
 def pairs(**values: str | int | None) -> list[str]:
-    """A line for each key that has a value; underscores of the keys below become hyphens."""
+    """A line for each key that has a value."""
     lines: list[str] = []
     for name, value in values.items():
         if value is None:
             continue
-        plain = "null-parent" if name == "null_parent" else name
-        key = plain if re.fullmatch(r"[A-Za-z0-9_-]+", plain) else text(plain)
+        key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else text(name)
         lines.append(f"{key} = {value if isinstance(value, int) else text(value)}")
     return lines
 

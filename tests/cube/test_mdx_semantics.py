@@ -124,6 +124,17 @@ def names(server: CubeServer, text: str) -> list[str]:
         ("Order([Place].[Town].Members, [Place].CurrentMember.Caption, BDESC)", "28002 08001 28001"),
         ("Order([Place].Members, [Place].CurrentMember.Caption, ASC)", "All 08 08001 28 28001 28002"),
         ("Order([Place].Members, [Place].CurrentMember.Caption, DESC)", "All 28 28002 28001 08 08001"),
+        ("Order([Place].[Town].Members, [Place].CurrentMember.Caption, DESC)", "28002 28001 08001"),
+        ("Order([Place].[Town].Members, [Place].CurrentMember.Caption)", "08001 28001 28002"),
+        (
+            "Order([Sex].[Sex].Members * [Place].[Town].Members, [Place].CurrentMember.Caption, DESC)",
+            "M 28002|M 28001|M 08001|W 28002|W 28001|W 08001",
+        ),
+        (
+            "Order([Place].[Town].Members * [Sex].[Sex].Members, [Sex].CurrentMember.Caption, DESC)",
+            "08001 W|08001 M|28001 W|28001 M|28002 W|28002 M",
+        ),
+        ("DrillupLevel({[Place].[Madrid].Children}, [Place].[(All)])", "28001 28002"),
         ("DrilldownLevel({[Place].[All]})", "All 08 28"),
         ("DrilldownMember({[Place].[08], [Place].[28]}, {[Place].[28]})", "08 28 28001 28002"),
         ("ToggleDrillState({[Place].[28], [Place].[Alcalá], [Place].[08]}, {[Place].[28]})", "28 08"),
@@ -157,6 +168,8 @@ def test_sets(server: CubeServer, text: str, expected: str) -> None:
         ("TopCount([Place].[Town].Members, 1)", "08001"),
         ("TopPercent([Place].[Town].Members, 80, [Measures].[Income])", "28001"),
         ("TopPercent([Place].[Town].Members, 90, [Measures].[Income])", "28001 28002"),
+        ("TopPercent([Place].[Town].Members, 0, [Measures].[Income])", ""),
+        ("Order([Place].[Town].Members, [Measures].[People], ASC)", "08001 28002 28001"),
         ("BottomPercent([Place].[Town].Members, 10, [Measures].[Income])", "08001 28002"),
         ("TopSum([Place].[Town].Members, 300, [Measures].[Income])", "28001"),
         ("BottomSum([Place].[Town].Members, 75, [Measures].[Income])", "08001 28002"),
@@ -396,6 +409,55 @@ def test_slicer_set_is_aggregated(server: CubeServer) -> None:
 def test_sub_selects(server: CubeServer, text: str, expected: list[float]) -> None:
     answer = server.execute(parse(text))
     assert answer.values[: answer.n_cells].tolist() == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "tuples", ["([W], [28002]), ([M], [28001])", "([W], [28002]), ([M], [28]), ([M], [28001])"]
+)
+def test_measures_that_dont_add_up_are_taken_again_over_any_tuples(server: CubeServer, tuples: str) -> None:
+    text = tuples.replace("[W]", "[Sex].[W]").replace("[M]", "[Sex].[M]").replace("[28", "[Place].[28")
+    query = parse(f"SELECT {{[Persons], [Middle], [Highest]}} ON 0 FROM Tax WHERE {{{text}}}")
+    answer = server.execute(query)
+    assert answer.values[: answer.n_cells].tolist() == [2, 162.5, 250]
+
+
+def test_calculated_members_stand_where_they_are_written(server: CubeServer) -> None:
+    query = (
+        "WITH MEMBER [Place].[Madrid].[Rest] AS [Place].[Getafe] / 2 "
+        "MEMBER [Measures].[Above] AS [Place].CurrentMember.Parent.Name "
+        "MEMBER [Measures].[Deep] AS [Place].CurrentMember.Level.Ordinal "
+    )
+    of_madrid = "AddCalculatedMembers([Place].[Madrid].Children)"
+    answer = server.explore(parse(f"{query} SELECT {{[Deep], [Above]}} ON 0, {of_madrid} ON 1 FROM Tax"))
+    there = [position[0] for position in answer.axes[1].positions]
+    rest = next(row for row, member in enumerate(there) if member.captions["en"] == "Rest")
+    assert there[rest].parent == there[0].parent
+    assert answer.values[2 * rest] == answer.values[0] == 2
+    assert answer.texts[2 * rest + 1] == answer.texts[1]
+    elsewhere = server.explore(
+        parse(f"{query} SELECT AddCalculatedMembers([Place].[08].Children) ON 0 FROM Tax")
+    )
+    captions = [position[0].captions["en"] for position in elsewhere.axes[0].positions]
+    assert "Rest" not in captions
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ('Sum([Place].[Town].Members, [Place].CurrentMember.Properties("area"))', 700),
+        ('[Place].[Getafe].Properties("area") - 80', 100),
+        ('Count(Filter([Place].[Town].Members, [Place].CurrentMember.Properties("area") > 190))', 2),
+    ],
+)
+def test_texts_that_are_numbers_count_as_such_beside_numbers(
+    server: CubeServer, formula: str, expected: float
+) -> None:
+    assert value(server, formula)[0] == expected
+
+
+def test_a_measure_comes_before_members_of_its_name(server: CubeServer) -> None:
+    text = "WITH MEMBER [Measures].[w] AS 7 SELECT {[w]} ON 0 FROM Tax"
+    assert server.execute(parse(text)).values.tolist() == [7]
 
 
 def test_axes_and_cell_order(server: CubeServer) -> None:

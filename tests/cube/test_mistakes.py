@@ -158,10 +158,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
         ),
         ("WITH MEMBER [Measures].[X] AS 1, SOLVE_ORDER = 'a' SELECT FROM Tax", "'a'", "this is a text"),
         (
-            "WITH MEMBER [Sex].[X] AS Aggregate({([Sex].[W], [Place].[28]), ([Sex].[M], [Place].[08])}) "
-            "SELECT [Measures].[Persons] ON 0 FROM Tax WHERE [Sex].[X]",
+            "WITH MEMBER [Sex].[X] AS Aggregate({([Sex].[W], [Place].[All]), ([Sex].[Both], [Place].[28])}) "
+            "SELECT [Measures].[Middle] ON 0 FROM Tax WHERE [Sex].[X]",
             "Aggregate",
-            "all combinations of some members",
+            "more than once",
         ),
         (
             "SELECT [Time].Members * [Place].Members * Foo ON 0 FROM Tax",
