@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.bootstrap import publication_store
-from app.cube.duckdb import open_cube
+from app.bootstrap.engines import open_cube
 from app.db.jobs import JobTable
 from app.db.journal import JournalStore
 from app.db.people import PeopleStore

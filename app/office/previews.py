@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -40,6 +41,7 @@ from app.pipeline.arrange import arrange
 from app.pipeline.check import check_publication
 from app.pipeline.crawl import crawl
 from app.pipeline.define import draft_publication
+from app.pipeline.define_remote import FACTS
 from app.pipeline.release import catalogue_of, places_of
 
 #: Cubes kept open, and folders of drafts kept on disk.
@@ -155,7 +157,8 @@ class Previews:
                     return ()
                 publication = _alone(publication, sheet)
             try:
-                check_publication(publication, self._opener(files))
+                with self._opener(files) as opener:
+                    check_publication(publication, opener)
             except UserError as error:
                 return error.mistakes
             except CelosiaError as error:
@@ -188,15 +191,15 @@ class Previews:
             if sheet is None:
                 raise UserError(f"There is no sheet {path} in this draft.")
             publication = _alone(publication, sheet)
-            opener = self._opener(files)
-            servers = {cube.name: opener(cube) for cube in publication.cubes}
-            found = crawl(publication, servers, exact=False)
             live, public = self._live()
-            rows = _rows(found, live)
-            layouts = {
-                address: replace(layout, cell=np.where(layout.cell >= 0, rows[layout.cell], -1))
-                for address, layout in _arranged(publication, found, live, rows, servers).items()
-            }
+            with self._opener(files) as opener:
+                servers = {cube.name: opener(cube) for cube in publication.cubes}
+                found = crawl(publication, servers, exact=False)
+                rows = _rows(found, live)
+                layouts = {
+                    address: replace(layout, cell=np.where(layout.cell >= 0, rows[layout.cell], -1))
+                    for address, layout in _arranged(publication, found, live, rows, servers).items()
+                }
             told = catalogue_of(publication, found, live, _places(found, rows, public))
             known = int((rows >= 0).sum())
             return Preview(
@@ -209,13 +212,16 @@ class Previews:
         """What may stand at the caret of a query."""
         with self._lock:
             cubes: dict[str, Cube] = {}
-            publication, _mistakes = self._draft(files)
-            opener = self._opener(files)
-            for definition in publication.cubes if publication is not None else ():
-                try:
-                    cubes[definition.name] = opener(definition).discover()
-                except CelosiaError:
-                    continue  # A cube that can't be opened has nothing to suggest; `check` says why.
+            publication, mistakes = self._draft(files)
+            wrong = {mistake.file for mistake in mistakes}
+            with self._opener(files) as opener:
+                for definition in publication.cubes if publication is not None else ():
+                    if definition.at.file in wrong:
+                        continue
+                    try:
+                        cubes[definition.name] = opener(definition).discover()
+                    except CelosiaError:
+                        continue  # A cube that can't be opened has nothing to suggest; `check` says why.
             return complete(text, caret, cubes, parameters, FUNCTIONS, language)
 
     # ------------------------------------------------------------------ inside
@@ -230,8 +236,11 @@ class Previews:
         publication, mistakes = draft_publication(folder)
         allowed = self._settings.sources()
         for cube in publication.cubes if publication is not None else ():
-            if cube.facts.url is not None and cube.facts.url not in allowed:
+            url = cube.facts.url if cube.remote is None else cube.remote.url
+            if url is not None and url not in allowed:
                 cause = f"Cube {cube.name} reads a database that no admin has named."
+                if cube.remote is not None:
+                    cause = f"Cube {cube.name} asks a server that no admin has named."
                 mistakes += (
                     Mistake(cube.at.file, cube.at.line, cube.at.column, cause, "Ask an admin to add it."),
                 )
@@ -244,12 +253,23 @@ class Previews:
         for folder in folders[_FOLDERS:]:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _opener(self, files: Files) -> Callable[[CubeDefinition], CubeServer]:
+    @contextmanager
+    def _opener(self, files: Files) -> Iterator[Callable[[CubeDefinition], CubeServer]]:
+        """Opens the cubes of a draft for one look.
+
+        Those whose facts were taken in are kept for the next one; the others hold a connection, or a
+        transaction of somebody's database, and are closed after the look.
+        """
         data = sorted(files.uploads.items())
         folder = self._scratch / files.digest[:32]
+        passing: dict[str, _Kept] = {}
 
         def open_kept(definition: CubeDefinition) -> CubeServer:
             key = repr((files.texts.get(definition.at.file), data))
+            if definition.remote is not None or definition.facts.engine != FACTS:
+                if key not in passing:
+                    passing[key] = _Kept(self._open_cube(definition), folder)
+                return passing[key]
             kept = self._cubes.get(key)
             if kept is None:
                 kept = self._cubes[key] = _Kept(self._open_cube(definition), folder)
@@ -259,7 +279,11 @@ class Previews:
             self._cubes.move_to_end(key)
             return kept
 
-        return open_kept
+        try:
+            yield open_kept
+        finally:
+            for server in passing.values():
+                server.end()
 
     def close(self) -> None:
         """Close every cube that is kept open."""
