@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
+from solver.columns import take_columns
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
@@ -75,10 +76,8 @@ class Region:
         self.columns = np.flatnonzero((lo > 0) | (hi > 0))
         self._position = np.full(problem.n, -1, dtype=np.int64)
         self._position[self.columns] = np.arange(len(self.columns))
-        part = sparse.csr_array(problem.matrix[:, self.columns])
-        self._rows = np.flatnonzero(np.diff(part.indptr))
-        part = part[self._rows]
-        self._part = part
+        part = take_columns(problem.matrix, self.columns)
+        self._rows = part.rows
         self._lo, self._hi = lo[self.columns], hi[self.columns]
         self._now = (self._lo.copy(), self._hi.copy())
         self._attacker = 0
@@ -89,10 +88,11 @@ class Region:
             self._hi,
             part.indptr,
             part.indices,
-            part.data,
+            part.coefs,
             zeros,
             zeros,
             primal_simplex=True,
+            with_reduced_costs=False,
         )
 
     @property
@@ -149,11 +149,11 @@ class Region:
         self._clock.check()
         if result.status not in ("optimal", "limit") or not len(result.primal):
             return None
-        # The primal simplex stops at a movement too, which the caller judges by its own relations.
-        if np.abs(self._part @ result.primal).max(initial=0.0) > _STILL * max(1.0, float(goal.max())):
-            return None
         move = np.zeros(self._problem.n)
         move[self.columns] = result.primal
+        # The primal simplex stops at a movement too, which the caller judges by its own relations.
+        if np.abs(self._problem.matrix @ move).max(initial=0.0) > _STILL * max(1.0, float(goal.max())):
+            return None
         return move
 
     def reverse(self, move: FloatArray) -> FloatArray:
@@ -168,10 +168,9 @@ class Region:
         """Move a cell as far as it goes, up (1) or down (-1)."""
         problem = self._problem
         move, gamma = np.zeros(problem.n), np.zeros(problem.m)
-        at = self._position[cell]
+        at = int(self._position[cell])
         if at >= 0:
-            target = np.array([at])
-            self._program.set_costs(target, np.array([-float(direction)]))
+            self._program.set_cost(at, -float(direction))
             self._clock.check()
             result = self._program.solve(seconds=self._clock.seconds_left, iterations=_ANY)
             if result.status not in ("optimal", "limit"):
@@ -179,7 +178,7 @@ class Region:
                 self._program.set_primal_simplex(False)
                 result = self._program.solve(afresh=True, seconds=self._clock.seconds_left, iterations=_ANY)
                 self._program.set_primal_simplex(True)
-            self._program.set_costs(target, np.zeros(1))
+            self._program.set_cost(at, 0.0)
             if result.status == "limit":
                 raise OutOfTimeError
             if result.status != "optimal":
@@ -239,6 +238,13 @@ class Certificates:
         self.add(move)
         cells = np.flatnonzero(move)
         self.moves.append((cells, move[cells]))
+
+    def meets(self, k: int) -> bool:
+        """Is every level of a target certified?"""
+        targets, keep = self._problem.targets, 1 - SLACK
+        up, down = self.up[k], self.down[k]
+        met = up >= targets.upper[k] * keep and down >= targets.lower[k] * keep
+        return bool(met and up + down >= targets.sliding[k] * keep)
 
     def met(self) -> BoolArray:
         """Targets whose every level is certified (bool[t])."""
@@ -308,8 +314,9 @@ def check_pattern(
     region = Region(problem, problem.lo * hidden, problem.hi * hidden, clock)
     _sweep(problem, region, certificates, chosen)
     found: list[Shortfall] = []
-    for k in chosen[np.argsort(targets.attacker[chosen], kind="stable")]:
-        found += _check_target(problem, region, certificates, int(k))
+    open_ = chosen[~certificates.met()[chosen]]
+    for k in open_[np.argsort(targets.attacker[open_], kind="stable")].tolist():
+        found += _check_target(problem, region, certificates, k)
         if stop_at is not None and len(found) >= stop_at:
             break
     if moves is not None:
@@ -337,7 +344,10 @@ def without_safe_targets(
     region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced, clock)
     try:
         _sweep(problem, region, certificates, open_)
-        for k in open_[np.argsort(old.attacker[open_], kind="stable")].tolist():
+        met = certificates.met()
+        keep[open_] = ~met[open_]
+        left = open_[~met[open_]]
+        for k in left[np.argsort(old.attacker[left], kind="stable")].tolist():
             if clock.out:
                 break
             keep[k] = bool(_check_target(problem, region, certificates, k))
@@ -374,6 +384,8 @@ def _sweep(problem: Problem, region: Region, certificates: Certificates, chosen:
 
 def _check_target(problem: Problem, region: Region, certificates: Certificates, k: int) -> list[Shortfall]:
     targets, keep = problem.targets, 1 - SLACK
+    if certificates.meets(k):
+        return []
     region.use(int(targets.attacker[k]))
     cell, width = int(targets.cell[k]), targets.sliding[k]
     duals: dict[int, FloatArray] = {}

@@ -207,7 +207,9 @@ def find_exposures(
     if moves is not None and moves.shape[0]:
         intervals.credit(moves)
     own = instance.protected
-    for cell in own[hidden[own]].tolist():
+    own = own[hidden[own]]
+    for cell in own[~_reached(instance, intervals, own)].tolist():
+        # The search for others before it may have answered.
         if not _reached(instance, intervals, np.array([cell]))[0]:
             intervals.seek(cell)
     exposures = _shown(instance, hidden) + _outsider(instance, hidden, intervals)

@@ -75,9 +75,9 @@ def knapsack_cuts(
     gained = np.concatenate([[0.0], np.cumsum(c[order])])
     missing = left - gained
     missing = missing[missing > _TINY * left]
-    inside = np.zeros((len(missing), len(support)), dtype=np.bool_)
-    for k in range(1, len(missing)):
-        inside[k:, order[k - 1]] = True
+    rank = np.full(len(support), len(missing))
+    rank[order] = np.arange(len(order))
+    inside = rank < np.arange(len(missing))[:, None]
     reached = np.where(inside, 0.0, np.minimum(c, missing[:, None])) @ point / missing
     cuts = []
     chosen = np.argsort(reached, kind="stable")[:most]

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from solver.clock import Clock, OutOfTimeError
+from solver.columns import take_columns
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.lp import LinearProgram
@@ -99,8 +100,11 @@ class Intervals:
         low = np.where(amount > 0, self._lo[cell], self._hi[cell])
         wrong = np.bincount(move, size > high + _ROUNDING * (size + unit), count) > 0
         transposed = self._matrix.T
-        missed = abs(moves @ transposed) - _ROUNDING * (abs(moves) @ abs(transposed))
-        missed.sum_duplicates()
+        missed = sparse.csr_array(moves @ transposed)
+        missed.data = np.abs(missed.data)
+        if (missed.data > _ROUNDING * unit).any():
+            missed = missed - _ROUNDING * (abs(moves) @ abs(transposed))
+            missed.sum_duplicates()
         row = np.repeat(np.arange(count), np.diff(missed.indptr))
         # What a relation is missed by beyond its own rounding is that of the movement's largest amounts, or
         # an error; it leaves much larger amounts as they are.
@@ -247,7 +251,7 @@ class _System:
     def __init__(
         self, matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray, clock: Clock
     ) -> None:
-        self._columns, self._clock = sparse.csc_array(matrix), clock
+        self._matrix, self._clock = matrix, clock
         self._lo, self._hi, self._level = lo, hi, level
         self.parts = _components(matrix, np.flatnonzero((lo > 0) | (hi > 0)))
         self.part_of = np.full(len(lo), -1, dtype=np.int64)
@@ -260,7 +264,8 @@ class _System:
         if number not in self._programs:
             cells = self.parts[number]
             self._programs[number] = _Program(
-                sparse.csr_array(self._columns[:, cells]),
+                self._matrix,
+                cells,
                 self._lo[cells],
                 self._hi[cells],
                 self._level[cells],
@@ -271,9 +276,9 @@ class _System:
 
 def _components(matrix: sparse.csr_array, cells: IntArray) -> list[IntArray]:
     """Cells split where no relation links them, each part sorted."""
-    part = sparse.csr_array(matrix[:, cells])
-    rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-    size = len(cells) + part.shape[0]
+    part = take_columns(matrix, cells)
+    rows = np.repeat(np.arange(len(part.rows)), np.diff(part.indptr))
+    size = len(cells) + len(part.rows)
     links = sparse.csr_array((np.ones(len(rows)), (part.indices, len(cells) + rows)), shape=(size, size))
     _, label = csgraph.connected_components(links, directed=False)
     order = np.argsort(label[: len(cells)], kind="stable")
@@ -289,11 +294,17 @@ class _Program:
     """
 
     def __init__(
-        self, part: sparse.csr_array, lo: FloatArray, hi: FloatArray, level: FloatArray, clock: Clock
+        self,
+        matrix: sparse.csr_array,
+        cells: IntArray,
+        lo: FloatArray,
+        hi: FloatArray,
+        level: FloatArray,
+        clock: Clock,
     ) -> None:
         self._lo, self._hi, self._clock = lo, hi, clock
-        self._rows = np.flatnonzero(np.diff(part.indptr))
-        self._m, self._part = part.shape[0], part[self._rows]
+        self._m, self._part = matrix.shape[0], take_columns(matrix, cells)
+        self._rows = self._part.rows
         rooms = np.concatenate([hi, lo])
         rooms = rooms[(rooms > 0) & np.isfinite(rooms)]
         typical = float(np.median(rooms)) if len(rooms) else 1.0
@@ -319,7 +330,7 @@ class _Program:
             self._hi / self._unit,
             self._part.indptr,
             self._part.indices,
-            self._part.data,
+            self._part.coefs,
             zeros,
             zeros,
             primal_simplex=True,
@@ -348,18 +359,17 @@ class _Program:
         return max(float(side * result[0][k]) * self._unit, 0.0), gamma
 
     def _solve(self, k: int, side: int) -> tuple[FloatArray, FloatArray] | None:
-        target = np.array([k])
         while True:
             try:
-                self._program.set_costs(target, np.array([-float(side)]))
+                self._program.set_cost(k, -float(side))
                 self._clock.check()
                 result = self._program.solve(seconds=self._clock.seconds_left)
                 if result.status == "unbounded":
                     if self._recedes(k, side):
-                        self._program.set_costs(target, np.zeros(1))
+                        self._program.set_cost(k, 0.0)
                         return None
                     result = self._program.solve(afresh=True, seconds=self._clock.seconds_left)
-                self._program.set_costs(target, np.zeros(1))
+                self._program.set_cost(k, 0.0)
                 if result.status == "limit":
                     raise OutOfTimeError
                 # From rest on, without a vertex far away, the answer is to be believed.

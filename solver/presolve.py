@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from solver.columns import keep_entries, keep_rows
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
 
@@ -23,6 +24,7 @@ from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
 # the arithmetic stays in double precision.
 ROOM = 1e4
 _PASSES = 3
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,20 @@ class Problem:
         """The relations by column (n × m)."""
         return sparse.csr_array(self.matrix.T)
 
+    @cached_property
+    def _by_column(self) -> tuple[IntArray, IntArray]:
+        """Numbers of the cells, sorted by column, and where each column begins."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.column, minlength=self.n))])
+        return np.argsort(self.column, kind="stable"), starts
+
+    def members(self, columns: IntArray) -> tuple[IntArray, IntArray]:
+        """Every cell of some columns (int64[k]): which of these it belongs to, and its place in `cells`."""
+        order, starts = self._by_column
+        count = starts[columns + 1] - starts[columns]
+        before = np.cumsum(count) - count
+        entry = np.repeat(np.arange(len(columns)), count)
+        return entry, order[np.arange(len(entry)) + (starts[columns] - before)[entry]]
+
     def cost(self, hidden: BoolArray) -> float:
         """Weight of the hidden columns (forced ones cost nothing)."""
         return float(self.weight[hidden & ~self.forced].sum())
@@ -146,22 +162,22 @@ class Reduction:
 
     def expand_moves(self, moves: list[list[tuple[IntArray, FloatArray]]]) -> sparse.csr_array:
         """Movements of all cells (k × n) from movements of the columns of each problem."""
-        parts = [sparse.csr_array((0, self.instance.n))]
+        sizes, cells, amounts = [_NONE], [_NONE], [np.empty(0)]
         for problem, found in zip(self.problems, moves, strict=True):
             if not found:
                 continue
-            ends = np.cumsum([0] + [len(columns) for columns, _ in found])
-            columns = np.concatenate([columns for columns, _ in found])
-            amounts = np.concatenate([amounts for _, amounts in found])
-            local = sparse.csr_array((amounts, columns, ends), shape=(len(found), problem.n))
-            local.data[np.abs(local.data) <= 1e-9] = 0.0
-            local.eliminate_zeros()
-            share = self.ratio[problem.cells] * problem.scale
-            spread = sparse.csr_array(
-                (share, (problem.column, problem.cells)), shape=(problem.n, self.instance.n)
-            )
-            parts.append(sparse.csr_array(local @ spread))
-        return sparse.csr_array(sparse.vstack(parts))
+            move = np.repeat(np.arange(len(found)), [len(columns) for columns, _ in found])
+            column = np.concatenate([columns for columns, _ in found])
+            amount = np.concatenate([amounts for _, amounts in found])
+            moving = np.abs(amount) > 1e-9
+            move, column, amount = move[moving], column[moving], amount[moving]
+            entry, member = problem.members(column)
+            cells.append(problem.cells[member])
+            amounts.append(amount[entry] * self.ratio[cells[-1]] * problem.scale)
+            sizes.append(np.bincount(move[entry], minlength=len(found)))
+        ends = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        entries = (np.concatenate(amounts), np.concatenate(cells), ends)
+        return sparse.csr_array(entries, shape=(len(ends) - 1, self.instance.n))
 
 
 class FrozenTargetError(InfeasibleError):
@@ -229,14 +245,14 @@ def _strongest(targets: Targets) -> Targets:
     """One target per (attacker, cell): the highest of each level."""
     if not len(targets):
         return targets
-    keys, inverse = np.unique(np.stack([targets.attacker, targets.cell]), axis=1, return_inverse=True)
-    inverse = inverse.ravel()
+    size = int(targets.cell.max()) + 1
+    keys, inverse = np.unique(targets.attacker * size + targets.cell, return_inverse=True)
     levels = []
     for level in (targets.lower, targets.upper, targets.sliding):
-        highest = np.zeros(keys.shape[1])
+        highest = np.zeros(len(keys))
         np.maximum.at(highest, inverse, level)
         levels.append(highest)
-    return Targets(keys[0], keys[1], *levels)
+    return Targets(keys // size, keys % size, *levels)
 
 
 def merge_cells(
@@ -253,18 +269,17 @@ def merge_cells(
     while True:
         lo, hi = _tighten(matrix, lo, hi)
         moving = (lo > 0) | (hi > 0)
-        matrix = sparse.csr_array(matrix @ sparse.diags_array(moving.astype(np.float64)))
-        matrix.eliminate_zeros()
+        matrix = keep_entries(matrix, moving[matrix.indices] & (matrix.data != 0))
         sizes = np.diff(matrix.indptr)
         single = np.flatnonzero(sizes == 1)
         if len(single):
             stuck = matrix.indices[matrix.indptr[single]]
             lo[stuck] = hi[stuck] = 0.0
-            matrix = matrix[np.flatnonzero(sizes > 1)]
+            matrix = keep_rows(matrix, sizes > 1)
             continue
         pairs = np.flatnonzero(sizes == 2)
         if not len(pairs):
-            return matrix[np.flatnonzero(sizes > 2)], root, ratio, lo, hi
+            return keep_rows(matrix, sizes > 2), root, ratio, lo, hi
         start = matrix.indptr[pairs]
         parent, step = _tie(
             n, matrix.indices[start], matrix.indices[start + 1], matrix.data[start], matrix.data[start + 1]
@@ -277,12 +292,13 @@ def merge_cells(
         lo[tied] = hi[tied] = 0.0
         ratio = ratio * step[root]
         root = parent[root]
-        fold = sparse.csr_array((step, (np.arange(n), parent)), shape=(n, n))
-        folded = sparse.csr_array(matrix @ fold)
+        amounts = matrix.data * step[matrix.indices]
+        ends = matrix.indptr.copy()
+        folded = sparse.csr_array((amounts, parent[matrix.indices], ends), shape=matrix.shape)
+        folded.sum_duplicates()
         # Equal and opposite terms cancel only up to rounding when ratios are not ±1.
-        folded.data[np.abs(folded.data) < 1e-12] = 0.0
-        folded.eliminate_zeros()
-        matrix = folded[np.flatnonzero(np.diff(folded.indptr) > 0)]
+        folded = keep_entries(folded, np.abs(folded.data) >= 1e-12)
+        matrix = keep_rows(folded, np.diff(folded.indptr) > 0)
 
 
 def _tie(
@@ -367,7 +383,7 @@ def _components(
         columns = np.sort(order[begin:end])
         problems.append(
             _problem(
-                matrix[np.flatnonzero(by_row == which)], columns, root, weight, forced, lo, hi, known, targets
+                keep_rows(matrix, by_row == which), columns, root, weight, forced, lo, hi, known, targets
             )
         )
     return tuple(sorted(problems, key=lambda p: -p.n))
@@ -403,8 +419,10 @@ def _problem(
     who = targets.attacker[mine]
     used = np.unique(np.concatenate([[0], who]))
     cells = np.flatnonzero(position[root] >= 0)
+    # No row links columns of two components.
+    matrix = sparse.csr_array((rows.data, position[rows.indices], rows.indptr), (rows.shape[0], len(columns)))
     return Problem(
-        matrix=sparse.csr_array(rows[:, columns]),
+        matrix=matrix,
         weight=weight[columns],
         forced=forced[columns],
         lo=np.minimum(lo[columns], room) / scale,

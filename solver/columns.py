@@ -1,0 +1,66 @@
+"""Parts of a sparse matrix, as plain arrays.
+
+Small programs are made by the hundred; SciPy's own indexing checks and converts for longer than it copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from solver.instance import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a matrix that have entries in some of its columns.
+
+    Attributes
+    ----------
+    rows : int64[r]
+        Their numbers.
+    indptr, indices, coefs
+        Their entries in compressed rows; columns are counted as they were chosen.
+    """
+
+    rows: IntArray
+    indptr: IntArray
+    indices: IntArray
+    coefs: FloatArray
+
+
+def take_columns(matrix: sparse.csr_array, columns: IntArray) -> Part:
+    """The part of a matrix (m × n) in some columns (int64[k], each once), without rows empty there."""
+    position = np.full(matrix.shape[1], -1, dtype=np.int64)
+    position[columns] = np.arange(len(columns))
+    at = position[matrix.indices]
+    kept = at >= 0
+    ends = _counted(kept)[matrix.indptr]
+    rows = np.flatnonzero(ends[1:] > ends[:-1])
+    return Part(rows, np.concatenate([[0], ends[rows + 1]]), at[kept], matrix.data[kept])
+
+
+def keep_entries(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
+    """A matrix without those of its entries that aren't kept (bool[entries]); itself if all are."""
+    if kept.all():
+        return matrix
+    ends = _counted(kept)[matrix.indptr]
+    return sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
+
+
+def keep_rows(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
+    """Some rows of a matrix (bool[m]), in their order; itself if all are kept."""
+    if kept.all():
+        return matrix
+    sizes = np.diff(matrix.indptr)
+    entries = np.repeat(kept, sizes)
+    ends = np.concatenate([[0], np.cumsum(sizes[kept])])
+    shape = (len(ends) - 1, matrix.shape[1])
+    return sparse.csr_array((matrix.data[entries], matrix.indices[entries], ends), shape=shape)
+
+
+def _counted(kept: BoolArray) -> IntArray:
+    """How many are kept before each place, and in all."""
+    return np.concatenate([[0], np.cumsum(kept)])

@@ -1,0 +1,30 @@
+"""Parts of matrices are what SciPy's indexing gives."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from solver.columns import keep_entries, keep_rows, take_columns
+
+
+@given(st.integers(0, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_parts_are_those_of_the_matrix(m: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(-1, 2, (m, n)).astype(np.float64)
+    matrix = sparse.csr_array(dense)
+    columns = rng.permutation(n)[: rng.integers(0, n + 1)]
+    part = take_columns(matrix, columns)
+    found = sparse.csr_array((part.coefs, part.indices, part.indptr), shape=(len(part.rows), len(columns)))
+    wanted = dense[:, columns]
+    assert part.rows.tolist() == np.flatnonzero((wanted != 0).any(axis=1)).tolist()
+    assert (found.toarray() == wanted[part.rows]).all()
+    kept = rng.random(len(matrix.data)) < 0.5
+    rest = matrix.copy()
+    rest.data[~kept] = 0.0
+    assert (keep_entries(matrix, kept).toarray() == rest.toarray()).all()
+    rows = rng.random(m) < 0.5
+    assert (keep_rows(matrix, rows).toarray() == dense[rows]).all()
+    assert (matrix.toarray() == dense).all()
