@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
+from solver.columns import Part
 from solver.cuts import Cut
 from solver.instance import FloatArray
 from solver.lp import CutPool, LinearProgram
@@ -89,7 +89,7 @@ def borrow(
         np.ones(len(open_)),
         rows.indptr,
         rows.indices,
-        rows.data,
+        rows.coefs,
         rhs,
         np.full(len(rhs), np.inf),
         integral=np.ones(len(open_), dtype=np.bool_),
@@ -130,25 +130,29 @@ def _favour(problem: Problem, open_: np.ndarray, budget: float, step: float) -> 
 
 def _rows(
     problem: Problem, cuts: list[Cut], open_: np.ndarray, fixed: FloatArray, budget: float
-) -> tuple[sparse.csr_array, FloatArray]:
+) -> tuple[Part, FloatArray]:
     """The cuts on the open columns, what the fixed ones already give taken off, and the budget."""
-    sizes = np.array([len(cut.columns) for cut in cuts], dtype=np.int64)
-    matrix = sparse.csr_array(
-        (
-            np.concatenate([np.empty(0), *(cut.coefs for cut in cuts)]),
-            np.concatenate([np.empty(0, dtype=np.int64), *(cut.columns for cut in cuts)]),
-            np.concatenate([[0], np.cumsum(sizes)]),
-        ),
-        shape=(len(cuts), problem.n),
-    )
-    rhs = np.array([cut.rhs for cut in cuts]) - matrix @ fixed
-    part = sparse.csr_array(matrix[:, open_])
-    least = sparse.csr_array(part.minimum(0)) @ np.ones(len(open_))
-    needed = np.flatnonzero(least < rhs - 1e-9)
+    count = len(cuts)
+    row = np.repeat(np.arange(count), [len(cut.columns) for cut in cuts])
+    column = np.concatenate([np.empty(0, dtype=np.int64), *(cut.columns for cut in cuts)])
+    coefs = np.concatenate([np.empty(0), *(cut.coefs for cut in cuts)])
+    rhs = np.array([cut.rhs for cut in cuts]) - np.bincount(row, coefs * fixed[column], count)
+    position = np.full(problem.n, -1, dtype=np.int64)
+    position[open_] = np.arange(len(open_))
+    kept = position[column] >= 0
+    row, column, coefs = row[kept], position[column[kept]], coefs[kept]
+    needed = np.bincount(row, np.minimum(coefs, 0.0), count) < rhs - 1e-9
+    wanted = needed[row]
     scale = max(budget, 1.0)
-    budget_row = sparse.csr_array(-problem.weight[open_][None, :] / scale)
-    rows = sparse.csr_array(sparse.vstack([part[needed], budget_row]))
-    return rows, np.concatenate([rhs[needed], [-budget / scale]])
+    dear = np.flatnonzero(problem.weight[open_])
+    sizes = np.append(np.bincount(row[wanted], minlength=count)[needed], len(dear))
+    part = Part(
+        np.append(np.flatnonzero(needed), count),
+        np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate([column[wanted], dear]),
+        np.concatenate([coefs[wanted], -problem.weight[open_][dear] / scale]),
+    )
+    return part, np.append(rhs[needed], -budget / scale)
 
 
 def _pool_cuts(pool: CutPool, open_: np.ndarray) -> list[Cut]:
