@@ -243,7 +243,9 @@ class _Run:
             if self._method in HEURISTICS:
                 cover = protect(problem, self._method, self._clock, self._seed, begin)
             else:
-                cover = first_pattern(problem, self._clock, self._seed, begin)
+                # The exact search comes next: what the start makes tells it enough to begin with.
+                warm = begin is not None and self._is_late(problem)
+                cover = first_pattern(problem, self._clock, self._seed, begin, only_start=warm)
             self._known[number] += cover.movements()
             return cover.hidden
         except FrozenTargetError as error:

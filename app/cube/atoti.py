@@ -228,6 +228,7 @@ class AtotiCells:
                     item.format,
                     item.decimals,
                     item.nonnegative,
+                    of_which=item.of_which,
                 )
                 for item in definition.measures
             ),

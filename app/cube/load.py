@@ -305,6 +305,7 @@ class Loader:
             definition.decimals,
             definition.nonnegative,
             definition.column or "",
+            definition.of_which,
         )
 
     def facts(self, dimensions: Sequence[Dimension]) -> Facts:

@@ -149,7 +149,8 @@ class Measure:
     ``aggregator`` is one of ``sum count distinct-count min max avg median``; only sum and count add up.
     ``decimals`` are the digits that are published: the published value is the exact one rounded to them.
     ``nonnegative`` is public knowledge that an attacker may use. ``column`` is what it is a statistic of: the
-    facts' column, "" where that isn't known or where rows are counted.
+    facts' column, "" where that isn't known or where rows are counted. ``of_which`` are the names of measures
+    that it is part of: in every record it is no more than they, which is public knowledge too.
     """
 
     name: str
@@ -161,6 +162,7 @@ class Measure:
     decimals: int
     nonnegative: bool = True
     column: str = ""
+    of_which: tuple[str, ...] = ()
 
     @property
     def additive(self) -> bool:

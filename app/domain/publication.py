@@ -155,6 +155,7 @@ class MeasureDefinition:
     format: str
     decimals: int
     nonnegative: bool
+    of_which: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

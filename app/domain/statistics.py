@@ -5,12 +5,14 @@ as many times the maximum as it has records. So a statistic that is shown bounds
 no formula ties them. Each bound is a relation with a slack, as in `app.domain.bounds`.
 
 Whoever looks is taken to know how many records a cell has: they stand in these relations as numbers.
+
+A measure that is part of another in every record is so in every cell, also in those of groups of members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -38,13 +40,18 @@ def bounds_between(space: Space, coords: IntArray, values: Floats, measures: Seq
     A bound that some cell of the data breaks doesn't hold for these measures, as where sampling weights are
     below one or amounts are missing; it is left out everywhere.
     """
-    own = (coords < space.own).all(axis=1) & ~np.isnan(values)
+    there = ~np.isnan(values)
+    own = (coords < space.own).all(axis=1) & there
     (place,) = space.pack(coords, without=0)
-    rows = [np.flatnonzero(own & (coords[:, 0] == number)) for number in range(len(measures))]
+    of_members = [np.flatnonzero(own & (coords[:, 0] == number)) for number in range(len(measures))]
+    of_all = [np.flatnonzero(there & (coords[:, 0] == number)) for number in range(len(measures))]
     relations: list[tuple[Longs, Floats]] = []
     slacks: list[Floats] = []
     n = len(coords)
-    for terms, counted in _rules(measures):
+    rules = chain(
+        ((rule, of_members) for rule in _rules(measures)), ((rule, of_all) for rule in _parts(measures))
+    )
+    for (terms, counted), rows in rules:
         involved = [number for number, *_ in terms] + ([] if counted is None else [counted])
         shared = rows[involved[0]]
         for number in involved[1:]:
@@ -80,6 +87,13 @@ def bounds_between(space: Space, coords: IntArray, values: Floats, measures: Seq
 def _at(place: Longs, rows: Longs, wanted: Longs) -> Longs:
     order = np.argsort(place[rows])
     return rows[order[np.searchsorted(place[rows][order], wanted)]]
+
+
+def _parts(measures: Sequence[Measure]) -> Iterator[Rule]:
+    number = {measure.name: place for place, measure in enumerate(measures)}
+    for place, measure in enumerate(measures):
+        for whole in measure.of_which:
+            yield ((place, 1, 0), (number[whole], -1, 0)), None
 
 
 def _rules(measures: Sequence[Measure]) -> Iterator[Rule]:

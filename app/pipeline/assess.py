@@ -92,6 +92,7 @@ class _Assessor:
         manual = self._decide()
         by_name = {item.measure: item for item in self._protections}
         self._check_signs()
+        self._check_parts()
         for measure in self._cells.cube.measures:
             rows = self._rows_of(measure)
             if len(rows):
@@ -349,6 +350,24 @@ class _Assessor:
                         "Write nonnegative = false for it.",
                     )
                 )
+
+    def _check_parts(self) -> None:
+        """A part must not be more than its whole in any cell; where the engine gives its facts, the crawl
+        has asked every record."""
+        cells = self._cells
+        for measure in cells.cube.measures:
+            rows = self._rows_of(measure)
+            for whole in measure.of_which if len(rows) else ():
+                above = cells.coords[rows].copy()
+                above[:, 0] = self._measure[whole]
+                row = find_rows(cells, above)
+                part, most = cells.values[rows[row >= 0]], cells.values[row[row >= 0]]
+                if np.any(part - most > 1e-6 * (1 + np.abs(most))):
+                    self._mistakes.append(
+                        Mistake(
+                            "", 0, 0, f"Measure {measure.name} isn't part of {whole}: a cell has more of it."
+                        )
+                    )
 
 
 def associated_percent(protection: MeasureProtection, above: MeasureProtection) -> float:

@@ -24,6 +24,7 @@ from app.domain.places import Places
 from app.domain.translation import earlier_rows
 from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
+from app.pipeline.parts import with_parts
 from app.pipeline.telling import Telling
 from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
@@ -124,7 +125,7 @@ class CellTable:
         if self.server.fingerprint() != self.fingerprint:
             raise OperatorError(f"The data of cube {self.cube.name} changed during the crawl. Run it again.")
         cells = CubeCells(
-            cube=self.cube,
+            cube=with_parts(self.cube, self.server.facts()),
             extras=extras,
             coords=coords,
             n_published=n_published,

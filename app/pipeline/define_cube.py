@@ -246,6 +246,8 @@ def _measures(
     """Measures of columns of the facts, or (None) of another server, which knows them by name."""
     seen: set[str] = set()
     same: dict[tuple[str | None, str | None], str] = {}
+    adding: set[str] = set()
+    wholes: list[tuple[Reader, str, str]] = []
     for table in reader.tables("measure", required=True):
         name = table.text("name", required=True) or ""
         if name in seen:
@@ -275,8 +277,30 @@ def _measures(
         shown = "#,##0" if not decimals else "#,##0." + "0" * decimals
         form = table.text("format") or shown
         nonnegative = table.flag("nonnegative", True)
+        whole = table.text("of_which")
+        if aggregator in ("sum", "count"):
+            adding.add(name)
+        if whole is not None:
+            wholes.append((table, name, whole))
         table.done()
-        yield MeasureDefinition(name, captions, aggregator, column, unit, form, decimals or 0, nonnegative)
+        yield MeasureDefinition(
+            name,
+            captions,
+            aggregator,
+            column,
+            unit,
+            form,
+            decimals or 0,
+            nonnegative,
+            (whole,) if whole else (),
+        )
+    for table, name, whole in wholes:
+        if whole not in adding or name not in adding or whole == name:
+            table.wrong(
+                f"Measure {name} can't be part of {whole}.",
+                "Give of_which another measure of this cube; both must be sums or counts.",
+                "of_which",
+            )
 
 
 def _calculated(reader: Reader, languages: tuple[str, ...]) -> Iterator[CalculatedDefinition]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from app.redteam.algebra import Linear, Meaning
 from app.redteam.knowledge import Knowledge
-from app.redteam.structure import Coordinates, PublicHierarchy
+from app.redteam.structure import Coordinates, PublicHierarchy, Structure
 from app.redteam.words import NotUnderstoodError
 
 
@@ -104,7 +104,18 @@ def build_system(knowledge: Knowledge) -> System:
         _add_formula(system, formula)
     additive = {i for i in names if structure.measures[i[0]].additive}
     _hierarchy_rows(system, knowledge, additive)
+    _part_rows(system, structure)
     return system
+
+
+def _part_rows(system: System, structure: Structure) -> None:
+    """Of two cells of one place, that of a part is no more than that of its whole."""
+    for identity, number in tuple(system.numbers.items()):
+        measure = structure.measures.get(identity[0])
+        for whole in measure.of_which if measure is not None else ():
+            other = system.numbers.get((whole, *identity[1:]))
+            if other is not None:
+                system.rows.append(({other: 1.0, number: -1.0}, 0.0, math.inf))
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,7 @@ def _structure(document: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Str
             measure.get("aggregator") in ("count", "distinct-count"),
             bool(measure.get("nonnegative", True)),
             int(measure.get("decimals", 0)),
+            tuple(measure.get("of_which", ())),
         )
         for measure in document["measures"]
     }

@@ -73,6 +73,7 @@ class PublicMeasure:
     frequency: bool
     nonnegative: bool
     decimals: int
+    of_which: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

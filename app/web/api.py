@@ -65,6 +65,7 @@ def structure_document(catalogue: Catalogue, cube: Cube) -> bytes:
                     "unit": dict(measure.unit),
                     "decimals": measure.decimals,
                     "nonnegative": measure.nonnegative,
+                    "of_which": [item.unique_name for item in cube.measures if item.name in measure.of_which],
                     "threshold": thresholds.get(measure.name, thresholds.get(measure.unique_name)),
                 }
                 for measure in cube.measures

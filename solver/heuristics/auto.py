@@ -27,8 +27,10 @@ _LARGE = 3000
 _SLICE = 0.2
 
 
-def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArray | None = None) -> Cover:
-    """The cheapest of the covers that fit into a part of the limit.
+def first_pattern(
+    problem: Problem, clock: Clock, seed: int = 0, start: BoolArray | None = None, *, only_start: bool = False
+) -> Cover:
+    """The cheapest of the covers that fit into a part of the limit; ``only_start``: what ``start`` makes.
 
     Raises
     ------
@@ -37,7 +39,7 @@ def first_pattern(problem: Problem, clock: Clock, seed: int = 0, start: BoolArra
     """
     methods = _ELSEWHERE if find_network(problem) is None else _ON_NETWORKS
     best = protect(problem, methods[0], clock, seed, start)
-    for method in methods[1:]:
+    for method in () if only_start else methods[1:]:
         if clock.spent > _PORTFOLIO or (method == "gauss" and problem.n > _LARGE):
             break
         other = protect(problem, method, clock.early(_MOST), seed)

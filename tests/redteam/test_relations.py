@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,6 +73,17 @@ def test_a_remainder_adds_up_in_the_other_hierarchy() -> None:
 def test_tables_without_a_common_cell_meet_in_the_total_that_neither_shows() -> None:
     seen = cells(COUNT, [("N", "all", 7), ("S", "all", None), *((("all", k, 5)) for k in KINDS)])
     assert intervals(structure(), seen)[COUNT, place("S"), kind("all")] == (8, 8)
+
+
+def test_a_part_is_no_more_than_its_whole_in_cells_that_are_shown_and_in_remainders() -> None:
+    world = structure()
+    part = replace(world.measures[SUM], of_which=(COUNT,))
+    world = replace(world, measures={**world.measures, SUM: part})
+    seen = cells(COUNT, [("N", "all", 10), ("N1", "all", 6), ("N2", "all", None)])
+    seen |= cells(SUM, [("N", "all", 9), ("N1", "all", None), ("N2", "all", 3)])
+    found = intervals(world, seen)
+    assert found[SUM, place("N1"), kind("all")] == (5, 6)
+    assert found[COUNT, place("N2"), kind("all")] == (3, 4)
 
 
 def test_group_and_difference_become_equations() -> None:

@@ -79,6 +79,7 @@ def discover_cube(client: Client, definition: CubeDefinition, remote: RemoteDefi
             item.format,
             item.decimals,
             item.nonnegative,
+            of_which=item.of_which,
         )
         for item in definition.measures
     )
