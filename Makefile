@@ -10,8 +10,9 @@ SOURCES := app solver demo tests bench
 
 .PHONY: demo test lint audit bench-solver clean
 
+# Ctrl-C is how it is meant to end: the shell outlives it, so that make has no error to tell.
 demo: $(VENV)/.installed
-	@$(BIN)/celosia demo --dir $(DEMO) --port $(PORT)
+	@trap : INT; $(BIN)/celosia demo --dir $(DEMO) --port $(PORT) || [ $$? -eq 130 ]
 
 test: $(VENV)/.installed-dev
 	bash .ci/services

@@ -42,7 +42,8 @@ _IDENTITY = re.compile(
 #: Years, halves, quarters, months, weeks and days as statistical files write them; T: quarters in Spanish.
 _PERIOD = re.compile(
     r"(?:199\d|20\d\d|2100)|(?:1[89]|20|21)\d\d[ -]?(?:[SH][12]|[QT][1-4]|M(?:0[1-9]|1[0-2])|W[0-5]\d)"
-    r"|(?:1[89]|20|21)\d\d[-/](?:0[1-9]|1[0-2])(?:[-/](?:0[1-9]|[12]\d|3[01]))?",
+    r"|(?:1[89]|20|21)\d\d[-/](?:0[1-9]|1[0-2])(?:[-/](?:0[1-9]|[12]\d|3[01]))?"
+    r"|(?:199\d|20\d\d)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])?",
     re.IGNORECASE,
 )
 #: Years that sort respondents, and don't say when they were asked.
@@ -227,7 +228,8 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
     for number, fact in enumerate(facts):
         if number == unit:
             continue
-        if fact.period and 1 < fact.distinct <= max(MANY, n // 2):
+        # A file of one year says so, too: the next one's will be added.
+        if fact.period and fact.distinct <= max(MANY, n // 2):
             levels.append(number)
             continue
         every = (fact.distinct == -1 or fact.distinct >= 0.9 * n) and not fact.missing and n > 20
@@ -271,7 +273,7 @@ def propose(columns: Sequence[_Column], facts: Sequence[ColumnFacts], n: int) ->
     for a in levels:
         for b in below[a]:
             if (
-                facts[a].distinct == facts[b].distinct
+                facts[a].distinct == facts[b].distinct > 1
                 and (not facts[a].period, a) < (not facts[b].period, b)
                 and a not in labelled
                 and b not in labelled.values()

@@ -200,3 +200,23 @@ def test_what_the_image_copies_builds_and_starts(tmp_path: Path) -> None:
         process.terminate()
         process.wait(60)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("ends", [0, 1, 130])
+def test_ctrl_c_ends_the_demo_in_peace_and_a_failure_is_one(tmp_path: Path, ends: int) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    (tmp_path / ".installed").touch()
+    command = tmp_path / "bin" / "celosia"
+    waits = "import os, signal; print(0, flush=True)\ntry: signal.pause()\nexcept KeyboardInterrupt: os._exit"
+    command.write_text(f"#!{sys.executable}\n{waits}({ends})\n")
+    command.chmod(0o755)
+    process = subprocess.Popen(
+        ["make", "demo", f"VENV={tmp_path}"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert ("***" in said) == (ends == 1), said

@@ -156,6 +156,15 @@ def test_a_code_of_a_place_with_many_rows_each_is_no_respondent(tmp_path: Path) 
         ("month", ["2024-03", "2024-12"], "time"),
         ("mes", ["2024M01", "2024M02"], "time"),
         ("day", ["2024-03-31", "2024-04-01"], "time"),
+        ("year", ["2024"], "time"),
+        ("quarter", ["2024Q3"], "time"),
+        ("month", ["202403"], "time"),
+        ("mes", ["202401", "202402", "202412"], "time"),
+        ("dia", ["20240331", "20240401"], "time"),
+        ("code", ["202413", "202412"], "level"),
+        ("code", ["20240332", "20240331"], "level"),
+        ("code", ["7"], "nothing"),
+        ("year of birth", ["1990"], "nothing"),
         ("year of birth", ["1990", "2001"], "level"),
         ("any de naixement", ["1990", "2001"], "level"),
         ("code", ["1", "2"], "level"),
@@ -168,6 +177,23 @@ def test_periods_are_levels_of_time(tmp_path: Path, name: str, values: list[str]
     lines += [f"{values[n % len(values)]},s{n // 7 % 4},{n}.5" for n in range(120)]
     found = surveyed(tmp_path, "\n".join(lines).encode()).proposals
     assert [item.role for item in found] == [role, "level", "measure"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_periods_of_one_year_are_found_whatever_a_file_is_written_like(tmp_path: Path, encoding: str) -> None:
+    """Semicolons, decimal commas and a byte order mark: neither the first column nor a number is misread."""
+    lines = ["año;mes;día;sector;ventas"]
+    lines += [f"2024;2024{n % 3 + 1:02};2024{n % 3 + 1:02}{n % 28 + 1:02};s{n % 4};{n},5" for n in range(300)]
+    found = surveyed(tmp_path, "\r\n".join(lines).encode(encoding))
+    assert found.writing.decimal == ","
+    roles = {item.column: (item.role, item.above) for item in found.proposals}
+    assert roles == {
+        "año": ("time", ""),
+        "mes": ("time", "año"),
+        "día": ("time", "mes"),
+        "sector": ("level", ""),
+        "ventas": ("measure", ""),
+    }
 
 
 def test_time_has_no_total_in_the_cube_that_is_made(studio: ASGIApp, office: Office, tmp_path: Path) -> None:
