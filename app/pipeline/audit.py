@@ -13,7 +13,12 @@ from app.domain.lattice import Bools
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problems
-from app.pipeline.suppress import Suppression, derived_hidden, learned_by_insiders
+from app.pipeline.suppress import (
+    Suppression,
+    derived_hidden,
+    learned_by_insiders,
+    narrowed_by_insiders,
+)
 from app.pipeline.unions import UnionJudge, exposed_unions, unions_in
 from solver import AuditReport, audit
 from solver.errors import SolverError
@@ -87,7 +92,13 @@ def audit_release(
             for told in learned_by_insiders(problem, instance, hidden).values()
             for cell in told.tolist()
         )
-        leveled = {union.parts.tobytes() for union in unions_in(problem.instance, instance)}
+        unions = unions_in(problem.instance, instance)
+        breaches.extend(
+            Breach(cells.cube.name, instance.name(cell), "a sole contributor", "bounded by its own cells")
+            for told in narrowed_by_insiders(problem, cells, instance, hidden, unions).values()
+            for cell in told.tolist()
+        )
+        leveled = {union.parts.tobytes() for union in unions}
         breaches.extend(
             Breach(cells.cube.name, union.name, "outsider", "a sum computed from what is shown")
             for union in exposed_unions(problem.cube, cells, problem.rows, instance, hidden, judge, leveled)

@@ -17,13 +17,16 @@ from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems, least_values
 from app.pipeline.insiders import Levels, find_insiders, learn
 from app.pipeline.unions import Union, UnionJudge, exposed_unions, judged_again, unions_in, with_unions
-from solver import InfeasibleError, Instance, Progress, Solution, SolverError, Status, solve
+from solver import InfeasibleError, Insider, Instance, Progress, Solution, SolverError, Status, solve
+from solver.audit import find_exposures
 from solver.errors import Obstacle
 from solver.explain import obstacles
 from solver.solution import ProgressCallback as SolverProgress
 
 #: What a problem may always spend, however much those before it took.
 MIN_EFFORT = 1.0
+#: Sole contributors times protected cells up to which each one's view of each is worked out.
+MOST_QUESTIONS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,16 +137,17 @@ def _go_on(
 ) -> tuple[Solution, Instance]:
     """The solution with what more it takes once it is seen what is hidden.
 
-    Against sole contributors who go on from relation to relation: each round gives those who learned a cell
-    that cell as a target. And for unions: each round gives those that are sensitive and derivable levels of
-    their own. What is hidden stays hidden.
+    Against sole contributors who go on from relation to relation: each round gives those who learned a cell,
+    or too much of one, that cell as a target. And for unions: each round gives those that are sensitive and
+    derivable levels of their own. What is hidden stays hidden.
     """
-    k = len(problem.rows)
     targets: dict[int, Longs] = {}
     unions: list[Union] = []
     asked: set[bytes] = set()
     while True:
         more = learned_by_insiders(problem, solved, solution.hidden)
+        if not more:
+            more = narrowed_by_insiders(problem, cells, solved, solution.hidden, unions)
         found: tuple[Union, ...] = ()
         if not more:
             found = exposed_unions(problem.cube, cells, problem.rows, solved, solution.hidden, judge, asked)
@@ -153,19 +157,7 @@ def _go_on(
             targets[who] = np.union1d(targets.get(who, told), told)
         instance = with_unions(instance, [_within_reach(instance, union) for union in found])
         unions.extend(found)
-        relations = instance.matrix
-        levels = Levels(instance.value, _least(instance), instance.lpl, instance.upl, instance.spl)
-        instance = instance.replace(
-            insiders=find_insiders(
-                cells,
-                problem.rows,
-                relations[:, :k],
-                problem.holder,
-                levels,
-                targets,
-                [union.parts for union in unions],
-            )
-        )
+        instance = instance.replace(insiders=_insiders(problem, cells, instance, targets, unions))
         status = instance.status.copy()
         hidden = np.append(solution.hidden, np.ones(len(found), dtype=np.bool_))
         status[hidden & (status == Status.FREE)] = Status.HIDDEN
@@ -207,6 +199,51 @@ def learned_by_insiders(problem: Problem, instance: Instance, hidden: Bools) -> 
     found = learn(relations, problem.holder, hidden, protected)
     more = {who: np.setdiff1d(told, aims.get(who, told[:0])) for who, told in found.items()}
     return {who: told for who, told in more.items() if len(told)}
+
+
+def narrowed_by_insiders(
+    problem: Problem, cells: CubeCells, instance: Instance, hidden: Bools, unions: Sequence[Union]
+) -> Mapping[int, Longs]:
+    """Protected cells that sole contributors know too closely, though no target of theirs, by contributor.
+
+    Looked for where `MOST_QUESTIONS` are enough: each contributor's view of each cell is a linear program.
+    """
+    aims = {int(problem.holder[insider.known[0]]): insider.targets for insider in instance.insiders}
+    alone = np.unique(problem.holder[problem.holder >= 0])
+    protected = np.flatnonzero(np.maximum(np.maximum(instance.lpl, instance.upl), instance.spl) > 0)
+    protected = protected[protected < instance.n - len(unions)]
+    if not 0 < len(alone) * len(protected) <= MOST_QUESTIONS:
+        return {}
+    everything = _insiders(problem, cells, instance, dict.fromkeys(alone.tolist(), protected), unions)
+    asked: list[Insider] = []
+    who: dict[str, int] = {}
+    for insider in everything:
+        number = int(problem.holder[insider.known[0]])
+        new = ~np.isin(insider.targets, aims.get(number, insider.targets[:0]))
+        if new.any():
+            who[insider.name] = number
+            levels = (insider.lpl[new], insider.upl[new], insider.spl[new])
+            asked.append(Insider(insider.name, insider.known, insider.targets[new], *levels))
+    none = np.zeros(instance.n)
+    question = instance.replace(insiders=tuple(asked), lpl=none, upl=none, spl=none)
+    found: dict[int, list[int]] = {}
+    for exposure in find_exposures(question, hidden) if asked else ():
+        if exposure.attacker in who:  # A sensitive cell that is shown at all is for others to tell.
+            found.setdefault(who[exposure.attacker], []).append(exposure.cell)
+    return {number: np.unique(told) for number, told in found.items()}
+
+
+def _insiders(
+    problem: Problem,
+    cells: CubeCells,
+    instance: Instance,
+    targets: Mapping[int, Longs],
+    unions: Sequence[Union],
+) -> tuple[Insider, ...]:
+    levels = Levels(instance.value, _least(instance), instance.lpl, instance.upl, instance.spl)
+    relations = instance.matrix[:, : len(problem.rows)]
+    parts = [union.parts for union in unions]
+    return find_insiders(cells, problem.rows, relations, problem.holder, levels, targets, parts)
 
 
 def levels_kept(

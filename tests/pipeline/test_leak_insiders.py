@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 
 from app.db import Store
 from app.pipeline.insiders import Levels, find_insiders
+from app.pipeline.suppress import levels_kept
 from tests.pipeline.offices import PUBLICATION, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 from tests.pipeline.test_protection import Ran, sheet
@@ -72,6 +74,40 @@ def test_no_sole_contributor_works_out_another_cell(tmp_path: Path, store: Store
         for cell in np.setdiff1d(secret, mine).tolist():
             if not told(mine, cell):
                 assert not told([*shown, *mine], cell), cells.keys(np.array([mine[0], cell]))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 6])
+def test_no_sole_contributor_bounds_another_cell_too_closely(tmp_path: Path, store: Store, seed: int) -> None:
+    """Nor of cells that share no relation with its own does it learn more than the rules allow."""
+    chance = random.Random(seed)
+    made = [
+        {"firm": f"{town}{activity}{i}", "holding": "", "town": town, "activity": activity, "size": "small",
+         "turnover": chance.randint(1, 60)}
+        for town, activity in product(("a1", "a2", "a3", "b1", "b2"), ("farm", "mill", "shop"))
+        for i in range(chance.choice((1, 1, 2, 3, 4, 6)))
+    ]  # fmt: skip
+    rules = PUBLICATION[PUBLICATION.index('rules = [{ rule = "p-percent"') :]
+    own = PUBLICATION.replace(rules, 'rules = [{ rule = "threshold", n = 3, p = 15 }]\n')
+    ran = Ran(write_office(tmp_path / "office", made, own, sheets={"a": TABLE}), store)
+    cells, space, n = ran.cells, ran.cells.space, ran.cells.n_published
+    places = list(product(*(leaves_of_all(tree) for tree in space.trees)))
+    vectors = np.array([vector(space, row, places) for row in cells.coords[:n]], dtype=float)
+    vectors = vectors[:, vectors[np.nan_to_num(cells.values[:n]) != 0].any(axis=0)]
+    value = np.nan_to_num(cells.values[:n])
+    lpl, upl, _ = levels_kept(0, ran.verdicts, ran.problems, ran.suppression)
+    for mine in alone(ran).values():
+        known = [row for row in range(n) if not ran.hidden[row] or row in mine]
+        for row in np.flatnonzero(ran.hidden[:n] & ran.verdicts.sensitive[:n]).tolist():
+            # What holds the attacker's own can't look smaller to it than that.
+            if row in mine or any(
+                (vectors[row] >= vectors[own_row]).all() for own_row in mine if own_row < n
+            ):
+                continue
+            low, high = (
+                linprog(sign * vectors[row], A_eq=vectors[known], b_eq=value[known]) for sign in (1, -1)
+            )
+            assert low.fun <= value[row] - lpl[row] + 1e-5, cells.keys(np.array([mine[0], row]))
+            assert high.status == 3 or -high.fun >= value[row] + upl[row] - 1e-5
 
 
 def test_two_thin_cells_at_opposite_corners(tmp_path: Path, store: Store) -> None:
