@@ -23,8 +23,9 @@ from app.pipeline.define import draft_publication, load_publication
 from app.pipeline.explore import Answer, cube_asked, explore
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, Wish, released_id, run
+from app.pipeline.run import STEP_NAMES, Outcome, released_id, run
 from app.pipeline.run import export_problems as write_problems
+from app.pipeline.running import Wish
 from app.redteam.attack import Promises
 from app.redteam.report import Promise
 from app.serve.adhoc import Adhoc

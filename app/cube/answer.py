@@ -350,13 +350,9 @@ class Answerer:
         self, ev: Evaluator, members: SetValue, calculations: Calculations, source: Source
     ) -> TupleValue:
         """Any tuples as one member of their first hierarchy; the other hierarchies are the slicer's too."""
-        rows = sorted(set(map(tuple, members.rows.tolist())))
-        names = [
-            f"({', '.join(self._unique_name(ev, c, n) for c, n in zip(members.columns, row, strict=True))})"
-            for row in rows
-        ]
-        first, *others = members.columns
-        number = calculations.add_group(first, names, source).numbers[0]
+        rows = tuple(sorted(set(map(tuple, members.rows.tolist()))))
+        number = calculations.add_group(members.columns, rows, source).numbers[0]
+        others = members.columns[1:]
         rest = tuple(self._names.columns[column].hierarchy.default_member for column in others)
         return TupleValue(members.columns, (number, *rest))
 
@@ -392,8 +388,7 @@ class Answerer:
                 tops.append(number)
         if len(tops) == 1:
             return tops[0]
-        names = [self._unique_name(ev, column, number) for number in tops]
-        return calculations.add_group(column, names, source).numbers[0]
+        return calculations.add_group((column,), tuple((top,) for top in tops), source).numbers[0]
 
     @staticmethod
     def _at(base: Context, slicer: TupleValue) -> Context:

@@ -21,7 +21,7 @@ from app.domain.formula import Linear
 from app.domain.numbers import format_decimals
 from app.domain.publication import CalculatedDefinition
 from app.mdx import Source, parse_expression, quote, to_text
-from app.mdx.tree import Braces, Call, Expression, MemberDefinition, Name, Number, Parens, Part, String
+from app.mdx.tree import Call, Expression, Given, MemberDefinition, Name, Number, Parens, Part, String
 
 #: Longer keys are cut and end in a hash.
 _LONGEST_KEY = 240
@@ -115,13 +115,25 @@ class Calculations:
         )
         self._add(member, formula, source, definition.at, numbers.get("SOLVE_ORDER"), parent=parent)
 
-    def add_group(self, column: int, unique_names: list[str], source: Source) -> TupleValue:
-        """Members taken together, for a slicer that is a set."""
-        formula = parse_expression(f"Aggregate({{{', '.join(unique_names)}}})")
-        name = f"{{{', '.join(unique_names)}}}"
-        member = CalculatedMember(column, "", name, {self.language: name}, None)
+    def add_group(
+        self, columns: tuple[int, ...], rows: tuple[tuple[int, ...], ...], source: Source
+    ) -> TupleValue:
+        """Members or tuples taken together, as a member of their first hierarchy: a slicer that is a set."""
+        name = f"{{{', '.join(self._written(columns, row) for row in rows)}}}"
+        formula = Call("Aggregate", None, (Given(columns, rows),))
+        member = CalculatedMember(columns[0], "", name, {self.language: name}, None)
         number = self._add(member, formula, Source(name, source.file), 0, None, below_all=True)
-        return TupleValue((column,), (number,))
+        return TupleValue(columns[:1], (number,))
+
+    def _written(self, columns: tuple[int, ...], row: tuple[int, ...]) -> str:
+        names = [self._unique_name(column, number) for column, number in zip(columns, row, strict=True)]
+        return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+    def _unique_name(self, column: int, number: int) -> str:
+        tree = self.ev.columns[column].hierarchy
+        if number < tree.size:
+            return tree.unique_names[number]
+        return f"{tree.unique_name}.{quote(self.ev.definitions[column, number].member.name)}"
 
     def add_total(self, column: int, member: int, parts: list[int], caption: str, source: Source) -> int:
         """A part of the members beneath a member, which it then counts as; a star stands for its name."""
@@ -132,7 +144,7 @@ class Calculations:
         if known is not None:
             return known
         captions = {code: caption.replace("*", own[member]) for code, own in tree.member_captions.items()}
-        formula = Call("Aggregate", None, (Braces(tuple(map(parse_expression, names))),))
+        formula = Call("Aggregate", None, (Given((column,), tuple((part,) for part in parts)),))
         made = CalculatedMember(column, "", name, captions, None)
         number = self._add(made, formula, Source(name, source.file), 0, None, below_all=True)
         place = (column, number)
@@ -298,6 +310,8 @@ class Calculations:
                 return self._normal_name(node, source, above)
             case Number() | String():
                 return to_text(node)
+            case Given(columns, rows):
+                return f"(Braces {' '.join(self._normal_row(columns, row, above) for row in rows)})"
             case Call(name, target, arguments):
                 if name.upper() in _NAMES_ANY and self._naming:
                     self._naming[-1] |= self.ev.definitions.keys()
@@ -310,6 +324,17 @@ class Calculations:
                     for part in _parts(node)
                 ]
                 return f"({' '.join(inner_parts)})"
+
+    def _normal_row(self, columns: tuple[int, ...], row: tuple[int, ...], above: tuple[object, ...]) -> str:
+        """As of the same members written out."""
+        names = [self._normal_member(c, n, above) for c, n in zip(columns, row, strict=True)]
+        return names[0] if len(names) == 1 else f"(Parens {' '.join(names)})"
+
+    def _normal_member(self, column: int, number: int, above: tuple[object, ...]) -> str:
+        tree = self.ev.columns[column].hierarchy
+        if number < tree.size:
+            return tree.unique_names[number]
+        return self._text_of(self.ev.definitions[column, number], above)
 
     def _normal_name(self, node: Name, source: Source, above: tuple[object, ...]) -> str:
         name = node.parts[0].text.lower()
@@ -327,11 +352,7 @@ class Calculations:
             return self.ev.columns[found.column].hierarchy.levels[found.level].unique_name
         if not isinstance(found, TupleValue):
             return to_text(node)
-        tree = self.ev.columns[found.columns[0]].hierarchy
-        number = found.numbers[0]
-        if number < tree.size:
-            return tree.unique_names[number]
-        return self._text_of(self.ev.definitions[found.columns[0], number], above)
+        return self._normal_member(found.columns[0], found.numbers[0], above)
 
 
 def _shortened(text: str) -> str:

@@ -128,10 +128,20 @@ class Cuboids:
 
     def signatures(self, coords: IntArray) -> tuple[list[Levels], NDArray[np.intp]]:
         """Level combinations of cells, and which of them each row of coordinates has."""
+        if not len(coords):
+            return [], np.zeros(0, dtype=np.intp)
+        first_row = coords[0, 1:].tolist()
+        varied = (coords[:, 1:] != coords[0, 1:]).any(axis=0).tolist()
         levels = [
-            self.ancestors.level_of[hierarchy][coords[:, 1 + hierarchy]] + 1
-            for hierarchy in range(len(self.cube.hierarchies))
+            level_of[coords[:, 1 + hierarchy]] + 1 if varied[hierarchy] else level_of[[member]] + 1
+            for hierarchy, (member, level_of) in enumerate(
+                zip(first_row, self.ancestors.level_of, strict=True)
+            )
         ]
+        if all(bool((level == level[0]).all()) for level in levels):
+            # What most queries ask: one level of each hierarchy.
+            return [tuple(int(level[0]) - 1 for level in levels)], np.zeros(len(coords), dtype=np.intp)
+        levels = [np.broadcast_to(level, len(coords)) for level in levels]
         sizes = [len(tree.levels) + 1 for tree in self.cube.hierarchies]
         first, inverse = unique_rows(np.stack(levels, axis=1), sizes)
         combinations = [

@@ -48,6 +48,7 @@ from app.mdx.tree import (
     Case,
     Chain,
     Expression,
+    Given,
     Name,
     Null,
     Number,
@@ -237,6 +238,8 @@ class Evaluator(Conversions):
                 self.sets[name.lower()] = (expression, ctx.source)
                 self._made[name.lower()] = made
                 return made
+            case Given(columns, rows):
+                return SetValue.of(columns, list(rows))
             case Parameter(name):
                 raise self.error(ctx, node.at, f"Parameter @{name} has no value.")
 

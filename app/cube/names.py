@@ -17,6 +17,8 @@ from app.mdx.tree import Name, Part
 
 _NEAREST = 3
 _MOST_COMPARED = 5000
+#: Names whose meaning is kept for the next queries.
+_MOST_KNOWN = 50_000
 Found = TupleValue | LevelValue | HierarchyValue | DimensionValue
 
 
@@ -137,9 +139,11 @@ class Names:
 
     def fork(self) -> Names:
         """The same names, to which calculated members may be added."""
+        # What names mean is kept for all queries, until one adds a calculated member: see `resolve`.
+        if self._known_at != len(self.calculated) or len(self._known) > _MOST_KNOWN:
+            self._known, self._known_at = {}, len(self.calculated)
         forked = copy(self)
         forked.calculated = dict(self.calculated)
-        forked._known = {}
         return forked
 
     def resolve(self, name: Name, source: Source) -> Found:

@@ -17,6 +17,7 @@ from app.mdx.tree import (
     Case,
     Chain,
     Expression,
+    Given,
     MemberDefinition,
     Name,
     Null,
@@ -79,6 +80,8 @@ def _expression(node: Expression) -> str:
             return ".".join(map(_part, parts))
         case Parameter(name):
             return f"@{name}"
+        case Given():
+            return "{…}"
         case Number(value):
             return _number(value)
         case String(value):

@@ -132,8 +132,30 @@ class Alias:
     at: int = _offset()
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A set that no text says: tuples of members, each by its column and number, as its maker counts."""
+
+    columns: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+    at: int = _offset()
+
+
 Expression = (
-    Name | Parameter | Number | String | Null | Braces | Parens | Call | Chain | Unary | Range | Case | Alias
+    Name
+    | Parameter
+    | Number
+    | String
+    | Null
+    | Braces
+    | Parens
+    | Call
+    | Chain
+    | Unary
+    | Range
+    | Case
+    | Alias
+    | Given
 )
 
 

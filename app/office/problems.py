@@ -11,7 +11,7 @@ from app.db.store import Store
 from app.domain.crawled import Crawl
 from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
-from app.pipeline.run import RESULTS
+from app.pipeline.running import RESULTS
 from app.pipeline.suppress import Suppression
 
 

@@ -28,7 +28,8 @@ from app.office.versions import Versions
 from app.pipeline.define import load_publication
 from app.pipeline.define_sheet import sheet_of_file
 from app.pipeline.memory import read_past
-from app.pipeline.run import RESULTS, OpenCube, known_releases
+from app.pipeline.run import known_releases
+from app.pipeline.running import RESULTS, OpenCube
 from app.pipeline.suppress import Suppression
 from app.pipeline.what_if import (
     Computed,

@@ -17,7 +17,8 @@ from app.domain.job import Job, JobState, Lease
 from app.domain.progress import StepProgress
 from app.domain.release_life import Trail
 from app.pipeline.define import load_publication
-from app.pipeline.run import STEP_NAMES, OpenCube, Outcome, Signer, Wish, released_id, run_steps
+from app.pipeline.run import STEP_NAMES, Outcome, released_id, run_steps
+from app.pipeline.running import OpenCube, Signer, Wish
 
 #: Results of that many lines of work are kept beside those that are waited for or released.
 KEPT_SCOPES = 6

@@ -13,7 +13,7 @@ from app.domain.errors import UserError
 from app.domain.lattice import Space
 from app.domain.primary import PrimaryResult
 from app.pipeline.build import Problems
-from app.pipeline.run import RESULTS
+from app.pipeline.running import RESULTS
 from app.pipeline.suppress import Suppression, levels_kept
 
 

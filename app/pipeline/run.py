@@ -6,171 +6,45 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from contextlib import suppress as suppress_errors
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from app.cube.port import CubeServer
-from app.db.codec import Codec, digest_of
+from app.db.codec import digest_of
 from app.db.releases import Making
-from app.db.store import RELEASED_CLASSES, DamagedResultError, StepResult, Store
-from app.domain import crawled, equation, lattice, primary
+from app.db.store import DamagedResultError, StepResult, Store
 from app.domain.catalogue import Catalogue
 from app.domain.certificate import canonical, fingerprint
 from app.domain.crawled import Address, Crawl
 from app.domain.errors import CelosiaError, OperatorError, UserError
-from app.domain.known import Earlier
 from app.domain.masked import Layout
 from app.domain.primary import PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
-from app.domain.publication import CubeDefinition, Publication
+from app.domain.publication import Publication
 from app.domain.release import Release
-from app.domain.release_life import ReleaseRecord, ReleaseState, Trail
-from app.pipeline import audit as audit_step
-from app.pipeline import build as build_step
-from app.pipeline import suppress as suppress_step
+from app.domain.release_life import ReleaseRecord, ReleaseState
 from app.pipeline.arrange import arrange
 from app.pipeline.assess import assess_cells
 from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
-from app.pipeline.earlier import Past, hidden_before
-from app.pipeline.memory import REMEMBERED, Memory, insiders_met, read_past, shown_cells, unions_kept
+from app.pipeline.earlier import hidden_before
+from app.pipeline.memory import REMEMBERED, Memory, insiders_met, shown_cells, unions_kept
 from app.pipeline.release import make_release
+from app.pipeline.running import OPERATOR, RESULTS, Context, OpenCube, Wish
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
 from app.pipeline.union_rules import UnionRules
 from app.watch.traces import span
-from solver import AuditReport, Exposure, Insider, Instance, Solution
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "3"
-
-RESULTS = Codec(
-    (
-        *RELEASED_CLASSES,
-        audit_step.Breach,
-        audit_step.ReleaseAudit,
-        build_step.Problem,
-        build_step.Problems,
-        crawled.Crawl,
-        crawled.CubeCells,
-        crawled.Derived,
-        crawled.Pending,
-        equation.Equations,
-        lattice.Extra,
-        Earlier,
-        primary.CubePrimaries,
-        primary.PrimaryResult,
-        suppress_step.Suppression,
-        AuditReport,
-        Exposure,
-        Insider,
-        Instance,
-        Solution,
-    )
-)
+PIPELINE_VERSION = "4"
 
 REPORT_SECONDS = 1.0
 
-OpenCube = Callable[[CubeDefinition], CubeServer]
 Summary = dict[str, Any]
-
-
-class Signer(Protocol):
-    """Signs certificates; ``public`` is the key to check them with, in base64."""
-
-    @property
-    def public(self) -> str: ...
-
-    def sign(self, body: bytes) -> str: ...
-
-
-@dataclass(frozen=True)
-class Wish:
-    """Who wants a release, whether it goes live at once or waits for approval, and who signs for it.
-
-    ``trail`` is what the journal says of its making; the actor's name when left out.
-    """
-
-    actor: str = "operator"
-    live: bool = True
-    signer: Signer | None = None
-    trail: Trail | None = None
-
-
-class Context:
-    """What the steps of one run share: the publication, its open cubes, and the results so far."""
-
-    def __init__(
-        self,
-        publication: Publication,
-        store: Store,
-        open_cube: OpenCube,
-        progress: ProgressCallback,
-        wish: Wish,
-    ) -> None:
-        self.publication = publication
-        self.wish = wish
-        self.basis: tuple[str, ...] = ()
-        self.store = store
-        self.progress = progress
-        self.digests: dict[str, str] = {}
-        self._open_cube = open_cube
-        self._stack = ExitStack()
-        self._servers: dict[str, CubeServer] | None = None
-        self._results: dict[str, Any] = {}
-
-    @cached_property
-    def past(self) -> Past:
-        """What readers may remember of the releases of the basis."""
-        return read_past(self.store, self.basis)
-
-    @property
-    def servers(self) -> Mapping[str, CubeServer]:
-        """The publication's cubes, opened when first asked for."""
-        if self._servers is None:
-            self._servers = {}
-            for definition in self.publication.cubes:
-                server = self._open_cube(definition)
-                self._stack.callback(server.close)
-                self._servers[definition.name] = server
-        return self._servers
-
-    def fingerprints(self) -> dict[str, str]:
-        return {name: server.fingerprint() for name, server in self.servers.items()}
-
-    def fresh_fingerprint(self, definition: CubeDefinition) -> str:
-        """What the data are right now, not when the cube was opened."""
-        self.close()
-        server = self._open_cube(definition)
-        try:
-            return server.fingerprint()
-        finally:
-            server.close()
-
-    def close(self) -> None:
-        self._servers = None
-        self._stack.close()
-
-    def keep(self, name: str, digest: str, value: object | None) -> None:
-        """Note a step's result; ``value`` None: read it from the store when it is needed."""
-        self.digests[name] = digest
-        if value is not None:
-            self._results[name] = value
-
-    def result(self, name: str) -> Any:
-        """The value of a step done before."""
-        if name not in self._results:
-            stored = self.store.step(name)
-            if stored is None or stored.digest != self.digests.get(name):
-                raise UserError(f"Step {name} has not been run on these inputs. Run it first.")
-            self._results[name] = RESULTS.decode(stored.body)
-        return self._results[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +168,7 @@ def run(
     open_cube: OpenCube,
     steps: Sequence[str] = STEP_NAMES,
     progress: ProgressCallback | None = None,
-    wish: Wish = Wish(),
+    wish: Wish = OPERATOR,
 ) -> Outcome:
     """Run the steps that aren't done yet on these inputs.
 
@@ -333,7 +207,7 @@ def run_steps(
     open_cube: OpenCube,
     steps: Sequence[str],
     progress: ProgressCallback,
-    wish: Wish = Wish(),
+    wish: Wish = OPERATOR,
 ) -> Outcome:
     """As `run`, for a caller that holds the right to run in the store's scope and keeps the record itself."""
     context = Context(publication, store, open_cube, progress, wish)

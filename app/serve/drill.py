@@ -87,7 +87,8 @@ def _hierarchy(cube: Cube, name: str) -> Hierarchy | None:
 
 def _children(hierarchy: Hierarchy, name: str) -> list[AxisMember]:
     at = hierarchy.index_of.get(name)
-    return [] if at is None else [_member(hierarchy, int(child)) for child in hierarchy.child_lists[at]]
+    children = [] if at is None else hierarchy.child_lists[at].tolist()
+    return [_member(hierarchy, child) for child in children if child not in hierarchy.unlisted]
 
 
 def _member(hierarchy: Hierarchy, at: int) -> AxisMember:

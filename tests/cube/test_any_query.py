@@ -15,7 +15,7 @@ from app.cube.port import Shown
 from app.cube.server import Server
 from app.domain.errors import UserError
 from app.mdx import parse
-from app.mdx.parser import PROPERTIES
+from app.mdx.expressions import PROPERTIES
 from tests.cube.office import office
 
 HIERARCHIES = ("[Place]", "[Time]", "[Sex]", "[Measures]")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import UserError
 from app.mdx import MdxSyntaxError, parse, parse_expression, substitute, to_text
-from app.mdx.parser import MAX_DEPTH
+from app.mdx.reading import MAX_DEPTH
 from app.mdx.tokens import MAX_LENGTH, MAX_TOKENS
 
 GOLDEN = (Path(__file__).parent / "identity.mdx").read_text(encoding="utf-8").splitlines()

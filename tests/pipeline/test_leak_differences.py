@@ -20,7 +20,8 @@ from app.domain.errors import UserError
 from app.domain.masked import CellStatus
 from app.domain.primary import DIFFERENCE
 from app.pipeline.define import load_publication
-from app.pipeline.run import RESULTS, run
+from app.pipeline.run import run
+from app.pipeline.running import RESULTS
 from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, TOWNS, firms, write_csv, write_office
 
 Rows = list[dict[str, object]]

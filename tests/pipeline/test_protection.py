@@ -20,7 +20,8 @@ from app.pipeline.audit import audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.define import load_publication
 from app.pipeline.release import make_release, rounded
-from app.pipeline.run import RESULTS, run
+from app.pipeline.run import run
+from app.pipeline.running import RESULTS
 from app.pipeline.suppress import Suppression, reachable_levels
 from app.pipeline.union_rules import UnionRules
 from solver import InfeasibleError, Instance, Status, solve

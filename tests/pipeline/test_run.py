@@ -19,7 +19,8 @@ from app.domain.masked import CellStatus
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, Wish, export_problems, run
+from app.pipeline.run import STEP_NAMES, Outcome, export_problems, run
+from app.pipeline.running import Wish
 from solver import Instance
 from tests.pipeline.offices import CUBE, SHEETS, firms, write_csv, write_office
 

@@ -10,7 +10,8 @@ from app.cube.duckdb import open_cube
 from app.db import Store
 from app.domain.masked import CellStatus
 from app.pipeline.define import load_publication
-from app.pipeline.run import RESULTS, run
+from app.pipeline.run import run
+from app.pipeline.running import RESULTS
 from tests.pipeline.turnover import write_turnover
 
 

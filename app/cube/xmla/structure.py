@@ -107,6 +107,9 @@ def _hierarchy(asker: _Asker, row: Row, language: str) -> Hierarchy:
         member.get("MEMBER_CAPTION") or member.get("MEMBER_NAME") or member["MEMBER_UNIQUE_NAME"]
         for member in members
     )
+    called = tuple(
+        member.get("MEMBER_NAME") or caption for member, caption in zip(members, captions, strict=True)
+    )
     name = row.get("HIERARCHY_NAME") or dimension
     return Hierarchy(
         dimension=dimension,
@@ -138,6 +141,7 @@ def _hierarchy(asker: _Asker, row: Row, language: str) -> Hierarchy:
             for name, values in properties.items()
         },
         time=row.get("DIMENSION_TYPE") == _TIME,
+        member_names=() if called == captions else called,
     )
 
 

@@ -282,7 +282,7 @@ def _members_of(shop: Shop, cube: Cube, tree: Hierarchy, wanted: Sequence[int]) 
             "LEVEL_UNIQUE_NAME": tree.levels[depth].unique_name,
             "LEVEL_NUMBER": depth,
             "MEMBER_ORDINAL": member,
-            "MEMBER_NAME": caption,
+            "MEMBER_NAME": tree.names[member],
             "MEMBER_UNIQUE_NAME": tree.unique_names[member],
             "MEMBER_TYPE": ALL_MEMBER if tree.has_all and member == 0 else REGULAR_MEMBER,
             "MEMBER_CAPTION": caption,
