@@ -15,9 +15,10 @@ from app.serve.stamp import Stamp
 from app.web import api
 from app.web.arrange import Arrangement
 from app.web.contents import Contents
-from app.web.desk import ANYONE, Desk, caching, chosen, located, pairs_of
+from app.web.desk import ANYONE, Desk, caching, located
+from app.web.fields import UnknownFieldError, chosen, once, pairs_of
 from app.web.files import cells_response
-from app.web.filters import NO_PARAMETER, TWICE, Page, wanted_cells, whole_number
+from app.web.filters import APART, Page, wanted_cells, whole_number
 from app.web.flows import VERSION, Flow, address, agency_of, flows
 from app.web.formats import sdmx
 from app.web.formats.download import Download
@@ -78,16 +79,19 @@ class Api:
         raise RefusalError(404)
 
     async def openapi(self, request: Request) -> Response:
+        once(pairs_of(request), (AS_OF,))
         body = openapi_document(
             self._desk.contents_of(request), self._desk.below(request), self._desk.reader.takes_queries
         )
         return self._json(request, body)
 
     async def catalogue(self, request: Request) -> Response:
+        once(pairs_of(request), (AS_OF,))
         contents = self._desk.contents_of(request)
         return self._json(request, await run_sync(api.catalogue_document, contents, located(request).prefix))
 
     async def structure(self, request: Request, name: str) -> Response:
+        once(pairs_of(request), (AS_OF,))
         catalogue = self._desk.contents_of(request).catalogue
         cube = catalogue.cubes.get(name)
         if cube is None:
@@ -96,7 +100,7 @@ class Api:
 
     async def dataflows(self, request: Request) -> Response:
         contents = self._desk.contents_of(request)
-        fields = _once(pairs_of(request), (*_PAGING, AS_OF))
+        fields = once(pairs_of(request), (*_PAGING, AS_OF))
         found = list(flows(contents).values())
         offset = whole_number(fields, "offset", 0) if "offset" in fields else 0
         limit = min(whole_number(fields, "limit", 1) if "limit" in fields else 100, _MOST_FLOWS)
@@ -108,7 +112,7 @@ class Api:
     async def dimensions(self, request: Request, agency: str, flow: str, version: str) -> Response:
         site, found = self._found(request, agency, flow, version)
         fields = dict(pairs_of(request))
-        _once([pair for pair in fields.items() if not pair[0].startswith("p.")], ("lang", AS_OF))
+        once([pair for pair in fields.items() if not pair[0].startswith("p.")], ("lang", AS_OF))
 
         def made() -> bytes:
             download, _ = self._cells(request, site, found, fields)
@@ -122,8 +126,7 @@ class Api:
 
     def _data(self, request: Request, site: Site, flow: Flow, key: str) -> Response:
         pairs = pairs_of(request)
-        apart = ("lang", "format", AS_OF)
-        fields = _once([pair for pair in pairs if pair[0] in apart or pair[0].startswith("p.")])
+        fields = once([pair for pair in pairs if pair[0] in APART or pair[0].startswith("p.")])
         if "format" in fields:
             form = named_format(fields["format"], LISTS)
         else:
@@ -176,9 +179,11 @@ class Api:
         choices = chosen(fields)
         if flow.entry is None or flow.query is None:
             if choices:
-                raise RefusalError(400, NO_PARAMETER, name=f"p.{min(choices)}")
+                raise UnknownFieldError({f"p.{min(choices)}": ""})
             served = self._desk.reader.cube(release, flow.cube.name)
             return _of_cube(site, flow, served.cells), served.stamp
+        offered = [f"p.{parameter.name}" for parameter in flow.entry.sheet.parameters]
+        once([(f"p.{name}", value) for name, value in choices.items()], offered)
         made = site.contents.choices(flow.entry.sheet, choices)
         members = tuple(choice.member.unique_name for choice in made)
         answer = self._desk.reader.answer(release, flow.entry.sheet.id, flow.query.id, members)
@@ -231,18 +236,6 @@ def _of_cube(site: Site, flow: Flow, cells: Observations) -> Download:
 
 
 _PAGING = ("offset", "limit")
-
-
-def _once(pairs: list[tuple[str, str]], known: tuple[str, ...] | None = None) -> dict[str, str]:
-    """Parameters by name; `RefusalError` 400 for one that is said twice, or isn't known."""
-    fields: dict[str, str] = {}
-    for name, value in pairs:
-        if known is not None and name not in known:
-            raise RefusalError(400, NO_PARAMETER, name=name)
-        if name in fields:
-            raise RefusalError(400, TWICE, name=name)
-        fields[name] = value
-    return fields
 
 
 def _varying(fields: dict[str, str]) -> Headers:

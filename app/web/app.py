@@ -29,12 +29,11 @@ from app.web.desk import (
     admitted,
     body_of,
     caching,
-    chosen,
-    fields_of,
     last_words,
     located,
     only_by,
 )
+from app.web.fields import Known, chosen, fields_of, fields_of_sheet, unasked
 from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
 from app.web.guard import Guard
@@ -128,13 +127,14 @@ class _Front:
             dependencies=[Depends(admitted)],
         )
         get = partial(app.get, response_class=Response, include_in_schema=False)
-        get("/")(self.entrance)
+        plain = partial(get, dependencies=[Depends(unasked)])
+        plain("/")(self.entrance)
         get("/healthz")(self.health)
         get("/robots.txt")(self.robots)
-        get("/sitemap.xml")(self.sitemap)
-        get("/catalog.jsonld")(self.catalogue_jsonld)
-        get("/catalog.ttl")(self.catalogue_turtle)
-        get("/certificate.json")(self.certificate)
+        plain("/sitemap.xml")(self.sitemap)
+        plain("/catalog.jsonld")(self.catalogue_jsonld)
+        plain("/catalog.ttl")(self.catalogue_turtle)
+        plain("/certificate.json")(self.certificate)
         get("/static/{name:path}")(self.static)
         if self._reader.takes_queries:
             Queries(self._desk).add_to(app)
@@ -145,14 +145,14 @@ class _Front:
         Api(self._desk).add_to(app)
         get("/theme.css")(self.theme)
         get("/logo.svg")(self.logo)
-        get("/{language}")(self.language)
-        get("/{language}/")(self.home)
-        get("/{language}/confidentiality")(self.confidentiality)
+        plain("/{language}")(self.language)
+        plain("/{language}/")(self.home)
+        plain("/{language}/confidentiality")(self.confidentiality)
         get("/{language}/search")(self.search)
-        get("/{language}/api")(self.api_page)
-        get("/{language}/feed.atom")(self.feed)
+        plain("/{language}/api")(self.api_page)
+        plain("/{language}/feed.atom")(self.feed)
         get("/{language}/embed/{path:path}")(self.embed)
-        get("/{language}/f/{path:path}")(self.folder)
+        plain("/{language}/f/{path:path}")(self.folder)
         get("/{language}/s/{path:path}")(self.sheet)
         for error in (RefusalError, NotPublishedError, ReleaseMovedError, HTTPException, OperatorError):
             app.add_exception_handler(error, self._desk.refuse)
@@ -251,7 +251,7 @@ class _Front:
 
     async def search(self, request: Request, language: str) -> Response:
         site = self._desk.site(request, language)
-        fields = fields_of(request)
+        fields = fields_of(request, Known(frozenset({"q"})))
         words = " ".join(fields.get("q", "").split())[:200]
         return await run_sync(self._search, request, site, words)
 
@@ -267,40 +267,38 @@ class _Front:
 
     async def sheet(self, request: Request, language: str, path: str) -> Response:
         site = self._desk.site(request, language)
-        fields = fields_of(request)
         parent, _, last = path.rpartition("/")
         name, dot, extension = last.rpartition(".")
         if dot and path not in site.contents.sheets:
-            return await run_sync(self._download, request, site, parent, name, extension, fields)
-        return await run_sync(self._sheet, request, site, path, fields)
+            return await run_sync(self._download, request, site, parent, name, extension)
+        return await run_sync(self._sheet, request, site, path)
 
     async def embed(self, request: Request, language: str, path: str) -> Response:
         site = self._desk.site(request, language)
-        fields = fields_of(request)
         parent, _, query_id = path.rpartition("/")
-        return await run_sync(self._embed, request, site, parent, query_id, fields)
+        return await run_sync(self._embed, request, site, parent, query_id)
 
-    def _embed(
-        self, request: Request, site: Site, path: str, query_id: str, fields: dict[str, str]
-    ) -> Response:
-        entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
+    def _embed(self, request: Request, site: Site, path: str, query_id: str) -> Response:
+        entry, query, choices, served, fields = self._one_query(request, site, path, query_id)
         wanted = read_arrangement(fields, query.id)
         body = self._desk.render(site.embed(site.view(entry, query, choices, served, wanted)))
         return Reply(body, HTML, (served.stamp,), cache_control=caching(request))
 
     def _one_query(
-        self, request: Request, site: Site, path: str, query_id: str, fields: dict[str, str]
-    ) -> tuple[SheetEntry, QueryDefinition, tuple[Choice, ...], Served]:
+        self, request: Request, site: Site, path: str, query_id: str
+    ) -> tuple[SheetEntry, QueryDefinition, tuple[Choice, ...], Served, dict[str, str]]:
         entry = site.contents.sheet(path)
         query = next((query for query in entry.sheet.queries if query.id == query_id), None)
         if query is None:
             raise RefusalError(404)
+        fields = fields_of(request, fields_of_sheet(entry.sheet))
         choices = site.contents.choices(entry.sheet, chosen(fields))
         served = pages.answer_query(self._reader, site.contents, entry, query, choices, fields)
-        return entry, query, choices, served
+        return entry, query, choices, served, fields
 
-    def _sheet(self, request: Request, site: Site, path: str, fields: dict[str, str]) -> Response:
+    def _sheet(self, request: Request, site: Site, path: str) -> Response:
         entry = site.contents.sheet(path)
+        fields = fields_of(request, fields_of_sheet(entry.sheet))
         choices = site.contents.choices(entry.sheet, chosen(fields))
         answers = pages.answer_queries(self._reader, site.contents, entry, choices, fields)
         if is_form(fields):
@@ -315,12 +313,11 @@ class _Front:
         path: str,
         query_id: str,
         extension: str,
-        fields: dict[str, str],
     ) -> Response:
         form = BY_EXTENSION.get(extension)
         if form is None:
             raise RefusalError(404)
-        entry, query, choices, served = self._one_query(request, site, path, query_id, fields)
+        entry, query, choices, served, fields = self._one_query(request, site, path, query_id)
         view = site.view(entry, query, choices, served, read_arrangement(fields, query.id))
         if view.drawn_as not in form.views:
             raise RefusalError(404)

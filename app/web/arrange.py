@@ -5,8 +5,9 @@ An order made from hidden values would tell them, so hidden cells always come la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, MaskedCellSet
@@ -16,7 +17,16 @@ from app.web.moves import distinct, flat, is_whole, keep, pivot, sort
 from app.web.picks import Members, members_of, terms_of
 from app.web.refusals import RefusalError
 
+_T = TypeVar("_T")
 Numbers = tuple[int, ...]
+
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+NO_VALUE = _("“%(name)s” can't be “%(value)s”.")
 #: What an address says for a chart's figures as a table alone.
 TABLE = "table"
 
@@ -93,30 +103,30 @@ class Arrangement:
 
 
 def read_arrangement(fields: Mapping[str, str], query: str) -> Arrangement:
-    """The arrangement that an address asks for; `RefusalError` 400 when it can't be read."""
-    try:
-        page = [int(part) for part in (fields.get(f"page.{query}") or "1").split("~")]
-        if len(page) > 2 or min(page) < 1 or fields.get(f"totals.{query}", "yes") not in ("yes", "no"):
-            raise RefusalError(400)
-        chart, cell = fields.get(f"chart.{query}", ""), fields.get(f"cell.{query}", "")
-        if chart not in ("", TABLE, *KINDS):
-            raise RefusalError(400)
-        rows, columns, fixed = _places(fields.get(f"pivot.{query}", ""))
-        return Arrangement(
-            rows=rows,
-            columns=columns,
-            sort=int(fields.get(f"sort.{query}") or "0"),
-            fixed=fixed,
-            picks=_by_number(fields, f"pick.{query}."),
-            folded=_branches(fields, f"fold.{query}."),
-            opened=_branches(fields, f"open.{query}."),
-            totals=fields.get(f"totals.{query}") != "no",
-            page=(page[0], page[1] if len(page) > 1 else 1),
-            chart=chart,
-            cell=tuple(cell.split(",")) if cell else (),
-        )
-    except ValueError:
-        raise RefusalError(400) from None
+    """The arrangement that an address asks for; `RefusalError` 400 naming the field that can't be read."""
+
+    def said(kind: str, read: Callable[[str], _T]) -> _T:
+        name = f"{kind}.{query}"
+        text = fields.get(name, "")
+        try:
+            return read(text)
+        except ValueError:
+            raise RefusalError(400, NO_VALUE, name=name, value=text) from None
+
+    rows, columns, fixed = said("pivot", _places)
+    return Arrangement(
+        rows=rows,
+        columns=columns,
+        sort=said("sort", lambda text: int(text or "0")),
+        fixed=fixed,
+        picks=_by_number(fields, f"pick.{query}."),
+        folded=_branches(fields, f"fold.{query}."),
+        opened=_branches(fields, f"open.{query}."),
+        totals=said("totals", lambda text: _one_of(text or "yes", ("yes", "no"))) == "yes",
+        page=said("page", _page),
+        chart=said("chart", lambda text: _one_of(text, ("", TABLE, *KINDS))),
+        cell=said("cell", lambda text: tuple(text.split(",")) if text else ()),
+    )
 
 
 def _places(text: str) -> tuple[Numbers | None, Numbers | None, Numbers]:
@@ -124,12 +134,27 @@ def _places(text: str) -> tuple[Numbers | None, Numbers | None, Numbers]:
         return None, None, ()
     sides = [tuple(int(part) for part in side.split("-") if part) for side in text.split("~")]
     if len(sides) not in (2, 3):
-        raise RefusalError(400)
+        raise ValueError(text)
     return sides[0], sides[1], sides[2] if len(sides) > 2 else ()
 
 
+def _page(text: str) -> tuple[int, int]:
+    page = [int(part) for part in (text or "1").split("~")]
+    if len(page) > 2 or min(page) < 1:
+        raise ValueError(text)
+    return page[0], page[1] if len(page) > 1 else 1
+
+
+def _one_of(text: str, words: Sequence[str]) -> str:
+    if text not in words:
+        raise ValueError(text)
+    return text
+
+
 def _by_number(fields: Mapping[str, str], start: str) -> dict[int, str]:
-    return {int(name[len(start) :]): text for name, text in fields.items() if name.startswith(start) and text}
+    """Texts by the number that follows the start of a field's name."""
+    found = {name.removeprefix(start): text for name, text in fields.items() if name.startswith(start)}
+    return {int(number): text for number, text in found.items() if text and number.isdecimal()}
 
 
 def _branches(fields: Mapping[str, str], start: str) -> dict[int, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from app.domain.masked import CellStatus
 from app.domain.observations import observations_of
 from app.serve.port import Asked
 from app.web.contexts import BuilderPage, BuilderPart, Chooser, Link, Option, QueryAnswer
+from app.web.fields import Known
 from app.web.formats.download import TableDownload
 from app.web.formats.registry import FORMATS
 from app.web.language import translations
@@ -30,6 +31,10 @@ MOST_MEMBERS = 400
 QUERY_FORMATS = tuple(form for form in FORMATS if "table" in form.views)
 
 _PLACES = ("rows", "columns", "filter")
+#: What the form's addresses may say.
+FIELDS = Known(
+    frozenset({"cube", "fresh", "build", "measure", "mdx"}), frozenset({"place", "level", "member"})
+)
 
 
 def _(text: str) -> str:

@@ -359,10 +359,13 @@ class BuilderPage:
 
 @dataclass(frozen=True)
 class ErrorPage:
+    """``ways`` lead on from here."""
+
     template: ClassVar[str] = "error.html"
     frame: Frame
     status: int
     sentence: str
+    ways: tuple[Link, ...] = ()
 
 
 Page = (

@@ -7,7 +7,6 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -19,6 +18,7 @@ from app.serve.answer import LiveReader, ReleaseMovedError
 from app.web import pages
 from app.web.contents import Contents
 from app.web.contexts import Page
+from app.web.fields import UnknownFieldError, ways_out
 from app.web.language import INTERFACE, preferred
 from app.web.locate import LOCATED, RELEASE, Located
 from app.web.pages import Site
@@ -31,9 +31,6 @@ log = logging.getLogger("celosia.site")
 HTML = "text/html; charset=utf-8"
 PROBLEM = "application/problem+json"
 #: Headers of what programs on any page may read.
-_MOST_FIELDS = 64
-#: A form sends a field for each member that is ticked.
-_MOST_BOXES = 5000
 ANYONE = (
     ("access-control-allow-origin", "*"),
     ("access-control-expose-headers", "ETag, Link, Retry-After, Content-Disposition"),
@@ -128,7 +125,8 @@ class Desk:
             body, media_type = problem(status, text), PROBLEM
             headers += ANYONE
         else:
-            body, media_type = self.render(pages.error_page(status, text, language, site)), HTML
+            ways = ways_out(request, error, language) if isinstance(error, UnknownFieldError) else ()
+            body, media_type = self.render(pages.error_page(status, text, language, site, ways)), HTML
         return Reply(body, media_type, status_code=status, cache_control=NO_STORE, headers=headers)
 
     def too_fast(self, scope: Scope, seconds: int) -> Reply:
@@ -217,43 +215,3 @@ async def body_of(request: Request, most: int) -> bytes | None:
 def caching(request: Request) -> str:
     """For how long an answer may be kept."""
     return LASTING if located(request).lasting else REVALIDATE
-
-
-def pairs_of(request: Request) -> list[tuple[str, str]]:
-    """The fields of the query string in order; `RefusalError` 400 for one that isn't UTF-8."""
-    try:
-        return parse_qsl(
-            request.scope["query_string"].decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_MOST_BOXES,
-        )
-    except ValueError:
-        raise RefusalError(400) from None
-
-
-def fields_of(request: Request) -> dict[str, str]:
-    """The fields of the query string.
-
-    Raises
-    ------
-    RefusalError
-        400 for a query string that isn't UTF-8 or says a thing twice.
-    """
-    fields: dict[str, str] = {}
-    for name, value in pairs_of(request):
-        if name not in fields:
-            fields[name] = value
-        elif name.startswith("tick."):
-            # Boxes of one name: each value is a term, which has no comma of its own.
-            fields[name] += f",{value}"
-        else:
-            raise RefusalError(400)
-    if len(fields) > _MOST_FIELDS:
-        raise RefusalError(400)
-    return fields
-
-
-def chosen(fields: dict[str, str]) -> dict[str, str]:
-    """Choices by parameter."""
-    return {name[2:]: value for name, value in fields.items() if name.startswith("p.")}

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.observations import Observations, Rows
+from app.web.fields import TWICE, UnknownFieldError, nearest
 from app.web.formats import sdmx
+from app.web.locate import AS_OF
 from app.web.refusals import RefusalError
 
 Pairs = Sequence[tuple[str, str]]
@@ -31,8 +33,6 @@ NO_OPERATOR = _("“%(name)s” is no operator. There are eq, ne, lt, le, gt, ge
 NO_KEY = _("The key “%(key)s” doesn't have a code, or *, for each of the %(count)s dimensions.")
 NO_NUMBER = _("“%(name)s” has to be a whole number of at least %(least)s.")
 NO_TIME = _("“%(name)s” needs a dimension of time, and there is none here.")
-NO_PARAMETER = _("There is no parameter “%(name)s”.")
-TWICE = _("“%(name)s” is said twice.")
 ONLY_FLAT = _("Observations can only be had one by one: dimensionAtObservation=AllDimensions.")
 
 _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
@@ -50,6 +50,8 @@ _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
 _PERIODS = {"startPeriod": "ge", "endPeriod": "le"}
 _COUNTS = ("firstNObservations", "lastNObservations")
 _PAGING = ("offset", "limit")
+#: Parameters that aren't about cells.
+APART = ("lang", "format", AS_OF)
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def wanted_cells(
             raise RefusalError(400, TWICE, name=name)
         else:
             single[name] = value
-    if unknown := set(single) - set(known):
-        raise RefusalError(400, NO_PARAMETER, name=min(unknown))
+    offered = (*known, *APART, *wishes.places)
+    if wrong := {name: nearest(name, offered) for name in single if name not in known}:
+        raise UnknownFieldError(wrong)
     if single.get("dimensionAtObservation", "AllDimensions") != "AllDimensions":
         raise RefusalError(400, ONLY_FLAT)
     for name, operator in _PERIODS.items():

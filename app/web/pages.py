@@ -311,7 +311,7 @@ class Site:
     ) -> str:
         """The address of what the form for arranging a table was sent with."""
         said: list[tuple[str, str]] = [*choice_fields(choices)]
-        said += [(name, fields[name]) for name in ("release", AS_OF) if name in fields]
+        said += [(name, fields[name]) for name in (AS_OF,) if name in fields]
         target = ""
         searching: list[tuple[str, str]] = []
         for query, served in answers:
@@ -422,12 +422,14 @@ def answer_query(
     return reader.answer(release, entry.sheet.id, query.id, choice, opened)
 
 
-def error_page(status: int, text: str, language: str, site: Site | None) -> ErrorPage:
+def error_page(
+    status: int, text: str, language: str, site: Site | None, ways: tuple[Link, ...] = ()
+) -> ErrorPage:
     """An error in the reader's language, inside the site's frame when there is a site."""
     if site is not None:
-        return ErrorPage(site.frame(text, "", crumbs=()), status, text)
+        return ErrorPage(site.frame(text, "", crumbs=()), status, text, ways)
     languages = tuple(
         LanguageLink(code, language_name(code), f"/{code}/", code == language) for code in INTERFACE
     )
     frame = Frame(language, text, "Celosia", "", "/", (), languages, "", "")
-    return ErrorPage(frame, status, text)
+    return ErrorPage(frame, status, text, ways)

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from app.domain.errors import Mistake, UserError
 from app.serve.answer import ServedQuery
-from app.web.builder import NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
-from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, fields_of, only_by, pairs_of
+from app.web.builder import FIELDS, NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
+from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, only_by
+from app.web.fields import Known, fields_of, known_pairs
 from app.web.files import file_response
-from app.web.filters import NO_PARAMETER
 from app.web.language import preferred
 from app.web.locate import RELEASE
 from app.web.negotiation import NO_LANGUAGE, accepted_format, named_format
@@ -55,7 +55,7 @@ class Queries:
         return await run_sync(self._page, request, self._desk.site(request, language))
 
     def _page(self, request: Request, site: Site) -> Response:
-        pairs = pairs_of(request)
+        pairs = known_pairs(request, FIELDS)
         fields = dict(pairs)
         cubes = site.contents.catalogue.cubes
         name = fields.get("cube") or next(iter(cubes), "")
@@ -80,7 +80,7 @@ class Queries:
     async def file(self, request: Request, language: str, extension: str) -> Response:
         site = self._desk.site(request, language)
         form = next((form for form in QUERY_FORMATS if form.extension == extension), None)
-        mdx = fields_of(request).get("mdx", "").strip()
+        mdx = fields_of(request, Known(frozenset({"mdx"}))).get("mdx", "").strip()
         if form is None or not mdx:
             raise RefusalError(404)
 
@@ -97,9 +97,7 @@ class Queries:
     # ------------------------------------------------------------------ programs
 
     async def mdx(self, request: Request) -> Response:
-        fields = fields_of(request)
-        if unknown := set(fields) - {"format", "lang", "asOf"}:
-            raise RefusalError(400, NO_PARAMETER, name=min(unknown))
+        fields = fields_of(request, Known(frozenset({"format", "lang"})))
         contents = self._desk.contents_of(request)
         languages = contents.catalogue.languages
         language = fields.get("lang") or preferred(request.headers.get("accept-language", ""), languages)

@@ -185,9 +185,7 @@ def test_the_form_leads_to_the_address_of_what_it_says(site: ASGIApp) -> None:
     )
     assert sent(site, which_table_1="", tick_table_1=everything) == "p.year=2023#table"
     # Without scripts: a box was unticked, and nothing else touched.
-    assert sent(site, which_table_1="", was_table_1="", tick_table_1=everything[:1]).endswith(
-        "pick.table.1=Taxpayers#table"
-    )
+    assert sent(site, which_table_1="", tick_table_1=everything[:1]).endswith("pick.table.1=Taxpayers#table")
     turned = sent(site, place_table_0="columns", place_table_2="fixed", sort_table="1")
     assert turned == "p.year=2023&pivot.table=~0-1~2#table"
     kept = sent(site, pivot_table="~0-1~2", one_table_2="W", totals_table="no", sort_bars="1")

@@ -19,6 +19,7 @@ from app.serve.answer import LiveReader, NotPublishedError
 from app.web.assets import load_assets
 from app.web.contents import Contents
 from app.web.contexts import SheetPage
+from app.web.fields import chosen, fields_of, fields_of_sheet
 from app.web.pages import Site, answer_queries
 from app.web.refusals import RefusalError
 from app.web.render import Renderer
@@ -70,7 +71,9 @@ def preview(visit: Visit) -> Response:
         return visit.page(NoPreviewPage(frame, visit.mistakes(error.mistakes), edit), 422)
     try:
         return _shown(visit, draft, found, path, language)
-    except (NotPublishedError, RefusalError):
+    except RefusalError as error:
+        raise RefusedError(error.status, error.sentence(visit.language)) from None
+    except NotPublishedError:
         raise RefusedError(404) from None
 
 
@@ -104,11 +107,10 @@ def _shown(visit: Visit, draft: Version, found: Preview, path: str, language: st
     address = f"{base}/preview/{language}/{quoted(path)}" if language else f"{base}/preview/{quoted(path)}"
     site = Site(contents, language or found.told.languages[0], "", only=address)
     entry = next(contents.root.walk())
-    fields = {
-        name: value for name, value in visit.request.query_params.items() if name not in ("lang", "said")
-    }
-    chosen = {name[2:]: value for name, value in fields.items() if name.startswith("p.")}
-    choices = contents.choices(entry.sheet, chosen)
+    known = fields_of_sheet(entry.sheet)
+    asked = fields_of(visit.request, replace(known, names=known.names | {"lang", "said"}))
+    fields = {name: value for name, value in asked.items() if name not in ("lang", "said")}
+    choices = contents.choices(entry.sheet, chosen(fields))
     answers = answer_queries(reader, contents, entry, choices, fields)
     page = site.sheet(entry, choices, answers, fields)
     edit = f"{base}/sheet/{quoted(path)}"

@@ -1,0 +1,128 @@
+"""Fields of addresses: a slip is told by name and leads on, what others append to links changes nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from lxml import html
+from starlette.types import ASGIApp
+
+from app.bootstrap import query_asker
+from app.web.app import create_app
+from tests.web.office import MemoryStore
+from tests.web.visitor import ask
+
+PLACES = "/en/s/territory/places"
+CUBE = "/api/v1/data/dataflow/*/Tax/1.0.0"
+APPENDED = "utm_source=letter&utm_medium=mail&fbclid=Iw%2BAR0&gclid=x&gclid=y&mtm_campaign=1"
+
+
+@pytest.fixture(scope="module")
+def site() -> ASGIApp:
+    return create_app(MemoryStore(), asker=query_asker())
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "nearest"),
+    [
+        (f"{PLACES}?p.yaer=2021", "p.yaer", "p.year"),
+        (f"{PLACES}?year=2021", "year", "p.year"),
+        (f"{PLACES}?p.year=2021&sort.tabel=1", "sort.tabel", "sort.table"),
+        (f"{PLACES}?chart.nothing=bar", "chart.nothing", "chart.table"),
+        (f"{PLACES}?pick.tabel.0=N", "pick.tabel.0", "pick.table.0"),
+        (f"{PLACES}?lang=xx", "lang", ""),
+        (f"{PLACES}?p.year=2021&p.yaer=2022", "p.yaer", "p.year"),
+        (f"{PLACES}/table.csv?p.yaer=2021", "p.yaer", "p.year"),
+        ("/en/embed/territory/places/table?p.yaer=2021", "p.yaer", "p.year"),
+        ("/en/search?p=income", "p", ""),
+        ("/en/?asof=2026-11-27", "asof", "asOf"),
+        ("/?lang=es", "lang", ""),
+        ("/en/f/territory?sort=1", "sort", ""),
+        ("/en/confidentiality?x=1", "x", ""),
+        ("/en/api?x=1", "x", ""),
+        ("/en/query?cubes=Tax", "cubes", "cube"),
+        ("/en/query.csv?mdy=SELECT+FROM+[Tax]", "mdy", "mdx"),
+        ("/en/feed.atom?p.year=1", "p.year", ""),
+        ("/catalog.ttl?lang=en", "lang", ""),
+        (f"{PLACES}?{'a' * 3000}=1", "aaa", ""),
+        (f"{PLACES}?%3Cscript%3E=1", "<script>", ""),
+    ],
+)
+def test_a_slip_is_told_by_name_and_leads_on(site: ASGIApp, path: str, wrong: str, nearest: str) -> None:
+    for language in ("en", "es"):
+        response = ask(site, path.replace("/en/", f"/{language}/"), headers={"accept-language": language})
+        assert response.status_code == 400
+        heading = html.fromstring(response.content).xpath("string(//h1)")
+        assert wrong in heading
+        assert (f"“{nearest}”" in heading or f"«{nearest}»" in heading) is bool(nearest)
+        assert ("parameter" if language == "en" else "parámetro") in heading
+    ways = html.fromstring(response.content).xpath("//main//a[@rel='nofollow']/@href")
+    assert ways
+    assert all(ask(site, way).status_code in (200, 307, 404) for way in ways)
+    assert any(f"{nearest}=" in way for way in ways) is bool(nearest)
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "nearest"),
+    [
+        (f"{CUBE}?lag=en", "lag", "lang"),
+        (f"{CUBE}?Sexx=W", "Sexx", "Sex"),
+        (f"{CUBE}?starPeriod=2021", "starPeriod", "startPeriod"),
+        ("/api/v1/dataflows?limits=1", "limits", "limit"),
+        ("/api/v1/catalogue.json?limit=1", "limit", ""),
+        ("/api/v1/structure/Tax.json?x=1", "x", ""),
+        ("/api/v1/data/dataflow/*/territory_places_table/1.0.0?p.yaer=2021", "p.yaer", "p.year"),
+    ],
+)
+def test_programs_are_told_the_same(site: ASGIApp, path: str, wrong: str, nearest: str) -> None:
+    response = ask(site, path)
+    assert response.status_code == 400
+    title = json.loads(response.text)["title"]
+    assert f"“{wrong}”" in title
+    assert (f"“{nearest}”" in title) is bool(nearest)
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        (f"{PLACES}?chart.table=pie", "chart.table", "pie"),
+        (f"{PLACES}?sort.table=x", "sort.table", "x"),
+        (f"{PLACES}?page.table=0", "page.table", "0"),
+        (f"{PLACES}?totals.table=maybe", "totals.table", "maybe"),
+        (f"{PLACES}?pivot.table=1", "pivot.table", "1"),
+    ],
+)
+def test_a_field_that_cannot_be_read_is_named(site: ASGIApp, path: str, field: str, value: str) -> None:
+    response = ask(site, path)
+    assert response.status_code == 400
+    heading = html.fromstring(response.content).xpath("string(//h1)")
+    assert field in heading
+    assert value in heading
+
+
+def test_what_is_said_twice_is_named(site: ASGIApp) -> None:
+    response = ask(site, f"{PLACES}?p.year=2021&p.year=2022")
+    assert response.status_code == 400
+    assert "“p.year” is said twice" in html.fromstring(response.content).xpath("string(//h1)")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{PLACES}?p.year=2022&sort.table=1",
+        f"{PLACES}?p.year=2022&which.table.0=level:1",
+        f"{PLACES}/table.csv?p.year=2022",
+        "/en/",
+        "/en/query?mdx=SELECT+FROM+[Tax]",
+        "/en/search?q=income",
+        "/api/v1/dataflows?limit=1",
+        f"{CUBE}?Sex=W&limit=3",
+    ],
+)
+def test_what_others_append_changes_nothing_and_goes_no_further(site: ASGIApp, path: str) -> None:
+    plain, appended = ask(site, path), ask(site, f"{path}{'&' if '?' in path else '?'}{APPENDED}")
+    assert plain.status_code in (200, 307)
+    assert appended.content == plain.content
+    told = ("etag", "link", "location")
+    assert [appended.headers.get(name) for name in told] == [plain.headers.get(name) for name in told]
