@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
+from textwrap import wrap
 from typing import Any
 
 from app.domain.cube import Cube
@@ -17,6 +18,10 @@ from app.web.scales import class_limits
 from app.web.tables import STATES, caption, grid_of
 
 _TILE = 52
+#: Pixels for a map on the narrowest phones, and on screens where slim tiles have their names across.
+_PHONE, _SCREEN = 320, 900
+#: Letters across a tile at most, and up a slim one.
+_ACROSS, _UPWARD = 13, 10
 #: Width of an outlined map in a file.
 _DRAWN = 868
 
@@ -25,13 +30,13 @@ _DRAWN = 868
 class Area:
     """An area as it is drawn. ``shade`` is its class from 1, or 0 for a hidden or empty cell.
 
-    ``middling`` and ``short`` are the name where there is less room. A tile stands at ``x`` (per cent) and
-    ``y`` (pixels); an outline has its ``path``.
+    ``wide`` and ``narrow`` are the lines of the name in a tile, on large screens and on phones. A tile stands
+    at ``x`` (per cent) and ``y`` (pixels); an outline has its ``path``.
     """
 
     name: str
-    middling: str
-    short: str
+    wide: tuple[str, ...]
+    narrow: tuple[str, ...]
     text: str
     state: str
     shade: int
@@ -44,7 +49,8 @@ class Area:
 class AreaMap:
     """``title`` tells several maps of one query apart; ``classes`` are the legend, from low to high.
 
-    ``extent`` is the width and height that outlines are drawn in; None for tiles.
+    ``extent`` is the width and height that outlines are drawn in; None for tiles. ``upright`` tiles are too
+    slim on small screens for names across: theirs run upwards.
     """
 
     title: str
@@ -57,6 +63,7 @@ class AreaMap:
     unreleased: int
     empty: int
     extent: tuple[float, float] | None = None
+    upright: bool = False
 
 
 def draw_maps(
@@ -78,6 +85,9 @@ def draw_maps(
     places = _places(areas, options, cube)
     width = 1 + max((x for x, _ in places), default=0)
     height = 1 + max((y for _, y in places), default=0)
+    # Letters across a tile, of some six pixels each.
+    phone, screen = (int((room / width - 8) / 6.3) for room in (_PHONE, _SCREEN))
+    slim = phone < _UPWARD
     maps = []
     for column, members in enumerate(grid.columns):
         status, values = grid.status[:, column].tolist(), grid.values[:, column].tolist()
@@ -96,8 +106,8 @@ def draw_maps(
             tiles.append(
                 Area(
                     name=name,
-                    middling=name if len(name) <= 13 else f"{name[:12].rstrip()}…",
-                    short=name[:4].rstrip(),
+                    wide=_lines(name, max(_UPWARD, min(screen, _ACROSS))),
+                    narrow=_lines(name, _UPWARD if slim else min(phone, _ACROSS)),
                     text=format_value(value, masked.styles[number], language) if is_shown else "",
                     state=STATES[state],
                     shade=bisect_right(limits, value) if is_shown else 0,
@@ -115,6 +125,7 @@ def draw_maps(
                 tile_height=_TILE,
                 height=_TILE * height if shapes is None else shapes.height * _DRAWN / shapes.width,
                 extent=extent,
+                upright=slim,
                 classes=tuple(
                     _range(format_value(low, style, language), format_value(top, style, language))
                     for low, top in zip(limits, tops, strict=True)
@@ -147,6 +158,11 @@ def outline(area: AxisMember, shapes: Shapes, cube: Cube) -> str:
     hierarchy = cube.hierarchies[index] if index is not None else None
     at = hierarchy.index_of.get(area.unique_name) if hierarchy is not None else None
     return shapes.paths.get(hierarchy.keys[at], "") if hierarchy is not None and at is not None else ""
+
+
+def _lines(name: str, letters: int) -> tuple[str, ...]:
+    """A name in at most two lines."""
+    return tuple(wrap(name, letters, max_lines=2, placeholder="…"))
 
 
 def _range(low: str, high: str) -> str:

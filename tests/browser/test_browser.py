@@ -64,6 +64,25 @@ def test_no_page_has_a_fault_that_axe_finds(browser: Browser, address: str, size
     assert faults == {}
 
 
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_what_a_tile_says_stays_within_it(browser: Browser, address: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 740})
+    page.goto(f"{address}/en/s/territory/map")
+    said = page.evaluate(
+        """() => [...document.querySelectorAll(".tiles > svg")].map(tile => {
+            const place = tile.querySelector("rect").getBoundingClientRect()
+            const boxes = [...tile.querySelectorAll("text")].map(text => text.getBoundingClientRect())
+            const seen = boxes.filter(box => box.width)
+            const within = box => box.left > place.left - 1 && box.right < place.right + 1
+                && box.top > place.top - 1 && box.bottom < place.bottom + 1
+            return [seen.length, seen.every(within)]
+        })"""
+    )
+    page.close()
+    assert len(said) > 5
+    assert all(seen > 1 and within for seen, within in said)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_pages_fit_the_screen_and_ask_nobody_else(browser: Browser, address: str, size: str) -> None:
     context = browser.new_context(viewport={"width": SIZES[size][0], "height": SIZES[size][1]})

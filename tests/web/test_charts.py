@@ -134,6 +134,18 @@ def test_tiles_stand_where_properties_or_a_list_say_and_elsewhere_without() -> N
     assert len({(tile.x, tile.y) for tile in square.tiles}) == len(listed)
 
 
+def test_names_stand_whole_in_tiles_on_any_screen() -> None:
+    """Across where there is room, else upwards; never cut to a few letters that two areas share."""
+    cube = build_cube()
+    for wide, upright in ((2, False), (12, True)):
+        tiles = {f"N{number}": [wide * (number - 1) // 3, 0] for number in (1, 2, 3)} | {"W1": [wide, 1]}
+        (drawn,) = draw_maps(masked(MAP), {"tiles": tiles}, cube, "en")
+        assert drawn.upright is upright
+        for tile in drawn.tiles:
+            assert " ".join(tile.narrow) == " ".join(tile.wide) == tile.name
+            assert max(map(len, tile.narrow)) <= 13
+
+
 def test_classes_of_a_map_come_from_shown_values_alone() -> None:
     cube = build_cube()
     cells = masked(MAP)
