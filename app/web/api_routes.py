@@ -66,10 +66,12 @@ class Api:
         app.options("/api/v1/{path:path}", include_in_schema=False)(self.preflight)
         get("/api/v1/{path:path}")(self.nowhere)
 
-    async def preflight(self, path: str) -> Response:
+    async def preflight(self, request: Request, path: str) -> Response:
+        methods = self._desk.methods_at(request.scope["path"])
         headers = (
             *ANYONE,
-            ("access-control-allow-methods", "GET, HEAD, POST"),
+            ("allow", methods),
+            ("access-control-allow-methods", methods),
             ("access-control-allow-headers", "Accept, Accept-Language, Content-Type, If-None-Match, Range"),
             ("access-control-max-age", "86400"),
         )

@@ -31,7 +31,7 @@ from app.web.desk import (
     caching,
     last_words,
     located,
-    only_by,
+    unread,
 )
 from app.web.fields import Known, chosen, fields_of, fields_of_sheet, unasked
 from app.web.files import file_response
@@ -141,7 +141,7 @@ class _Front:
             app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
             app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
             # Before the addresses of languages, which would take its name for one.
-            get("/xmla")(only_by("POST, OPTIONS"))
+            get("/xmla")(unread)
         Api(self._desk).add_to(app)
         get("/theme.css")(self.theme)
         get("/logo.svg")(self.logo)
@@ -176,7 +176,10 @@ class _Front:
 
     async def sitemap(self, request: Request) -> Response:
         return Reply(
-            harvest.sitemap(self._desk.contents_of(request), self._desk.below(request)), harvest.SITEMAP
+            harvest.sitemap(
+                self._desk.contents_of(request), self._desk.below(request), self._reader.takes_queries
+            ),
+            harvest.SITEMAP,
         )
 
     async def catalogue_jsonld(self, request: Request) -> Response:
@@ -229,6 +232,7 @@ class _Front:
             ("access-control-allow-methods", "POST, OPTIONS"),
             ("access-control-allow-headers", "Content-Type, SOAPAction"),
             ("access-control-max-age", "86400"),
+            ("allow", "POST, OPTIONS"),
         )
         return Reply(b"", "text/plain", status_code=200, cache_control=NO_STORE, headers=ANYONE + allowed)
 

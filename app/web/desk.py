@@ -6,7 +6,6 @@ import json
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -30,6 +29,8 @@ log = logging.getLogger("celosia.site")
 
 HTML = "text/html; charset=utf-8"
 PROBLEM = "application/problem+json"
+#: Addresses that are asked by POST alone.
+ASKED = ("/xmla", "/api/v1/mdx")
 #: Headers of what programs on any page may read.
 ANYONE = (
     ("access-control-allow-origin", "*"),
@@ -117,10 +118,8 @@ class Desk:
                 status = 503 if isinstance(error, ReleaseMovedError) else 404
             text = sentence(status, language)
         headers: Headers = (("retry-after", "2"),) if status == 503 else ()
-        if isinstance(error, HTTPException):
-            # What may be asked of the address instead; what can be read has a head, too.
-            told = (error.headers or {}).get("Allow", "")
-            headers += (("allow", told.replace("GET", "GET, HEAD")),) if told else ()
+        if status == 405:
+            headers += (("allow", self.methods_at(request.scope["path"])),)
         if request.scope["path"].startswith("/api/"):
             body, media_type = problem(status, text), PROBLEM
             headers += ANYONE
@@ -128,6 +127,12 @@ class Desk:
             ways = ways_out(request, error, language) if isinstance(error, UnknownFieldError) else ()
             body, media_type = self.render(pages.error_page(status, text, language, site, ways)), HTML
         return Reply(body, media_type, status_code=status, cache_control=NO_STORE, headers=headers)
+
+    def methods_at(self, path: str) -> str:
+        """What may be asked of an address, as in ``Allow``."""
+        if self.reader.takes_queries and path in ASKED:
+            return "POST, OPTIONS"
+        return "GET, HEAD, OPTIONS" if path.startswith("/api/v1/") else "GET, HEAD"
 
     def too_fast(self, scope: Scope, seconds: int) -> Reply:
         """The answer to a client that asks faster than it may."""
@@ -185,13 +190,9 @@ async def admitted(request: Request) -> None:
         raise RefusalError(refusal)
 
 
-def only_by(methods: str) -> Callable[[], Awaitable[Response]]:
-    """The answer to reading an address that is there for other methods."""
-
-    async def unread() -> Response:
-        raise HTTPException(405, headers={"Allow": methods})
-
-    return unread
+async def unread() -> Response:
+    """The answer to reading one of the addresses that are only `ASKED`."""
+    raise HTTPException(405)
 
 
 async def body_of(request: Request, most: int) -> bytes | None:

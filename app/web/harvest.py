@@ -29,15 +29,15 @@ _PREFIXES = {
 }
 
 
-def sitemap(contents: Contents, base: str) -> bytes:
-    """Every page in every language, with its twins in the others."""
+def sitemap(contents: Contents, base: str, queries: bool) -> bytes:
+    """Every page in every language, with its twins in the others; ``queries``: readers may ask their own."""
     xhtml = "http://www.w3.org/1999/xhtml"
     ET.register_namespace("", "http://www.sitemaps.org/schemas/sitemap/0.9")
     ET.register_namespace("xhtml", xhtml)
     name = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
     root = ET.Element(f"{name}urlset")
     languages = contents.catalogue.languages
-    for path in _paths(contents):
+    for path in (*_paths(contents), *(["query"] if queries else [])):
         for language in languages:
             url = ET.SubElement(root, f"{name}url")
             ET.SubElement(url, f"{name}loc").text = f"{base}/{language}/{path}"
@@ -193,6 +193,7 @@ def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[Fo
 def _paths(contents: Contents) -> Iterator[str]:
     yield ""
     yield "confidentiality"
+    yield "api"
     waiting = list(contents.root.folders)
     while waiting:
         entry = waiting.pop(0)

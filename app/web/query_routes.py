@@ -12,7 +12,7 @@ from starlette.responses import Response
 from app.domain.errors import Mistake, UserError
 from app.serve.answer import ServedQuery
 from app.web.builder import FIELDS, NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
-from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, only_by
+from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, unread
 from app.web.fields import Known, fields_of, known_pairs
 from app.web.files import file_response
 from app.web.language import preferred
@@ -47,7 +47,7 @@ class Queries:
         get("/{language}/query")(self.page)
         get("/{language}/query.{extension}")(self.file)
         app.post("/api/v1/mdx", response_class=Response, include_in_schema=False)(self.mdx)
-        get("/api/v1/mdx")(only_by("POST, OPTIONS"))
+        get("/api/v1/mdx")(unread)
 
     # ------------------------------------------------------------------ pages and files
 

@@ -172,13 +172,30 @@ def test_the_site_can_only_be_read(site: ASGIApp, method: str) -> None:
     assert "552" not in response.text
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "TRACE", "NOTHING"])
 @pytest.mark.parametrize("path", ["/xmla", "/api/v1/mdx", "/r/r1/xmla"])
 def test_what_is_only_asked_by_post_says_so(path: str, method: str) -> None:
     response = ask(create_app(MemoryStore(), asker=Adhoc()), path, method)
     assert response.status_code == 405
-    assert "POST" in response.headers["allow"]
-    assert "GET" not in response.headers["allow"]
+    assert response.headers["allow"] == "POST, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/xmla", "POST, OPTIONS"),
+        ("/api/v1/mdx", "POST, OPTIONS"),
+        ("/api/v1/catalogue.json", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_what_may_be_asked_from_other_sites_is_what_is_answered(path: str, methods: str) -> None:
+    site = create_app(MemoryStore(), asker=Adhoc())
+    told, refused = ask(site, path, "OPTIONS"), ask(site, path, "PATCH")
+    assert told.status_code in (200, 204)
+    assert told.headers["access-control-allow-origin"] == "*"
+    assert told.headers["access-control-allow-methods"] == methods
+    assert told.headers["allow"] == refused.headers["allow"] == methods
+    assert refused.status_code == 405
 
 
 def test_head_is_get_without_a_body(site: ASGIApp) -> None:
