@@ -370,5 +370,5 @@ def _picked(fields: Mapping[str, str], suffix: str, members: Members, was: str, 
     if mode == "last":
         return f"{LAST}{fields.get(f'count.{suffix}', '')}"
     if mode == TICKED:
-        return "" if len(ticked) == len(members.members) else ",".join(ticked)
+        return "" if len(ticked) == len(members.members) else members.said(ticked)
     return mode

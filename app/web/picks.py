@@ -1,16 +1,18 @@
 """Which members of a hierarchy a reader wants to see, as addresses say it.
 
-A pick is a list of terms with commas between them: a member's key, ``level:<depth>`` for all members of a
-level, ``from:<key>`` for a period and all after it, ``last:<n>`` for the last n periods. The last three
-follow the releases: what they mean is worked out anew in each.
+A pick is a list of terms with commas between them: a member's key, ``<key>:<key>`` for one to another as the
+table lists them, ``level:<depth>`` for all members of a level, ``from:<key>`` for a period and all after it,
+``last:<n>`` for the last n periods. All but the first follow the releases: what they mean is worked out anew
+in each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from urllib.parse import quote, unquote
 
 from app.domain.cube import Cube, Hierarchy
@@ -19,6 +21,10 @@ from app.serve.answer import NotPublishedError
 from app.web.refusals import RefusalError
 
 LEVEL, FROM, LAST = "level:", "from:", "last:"
+#: Between the ends of a run; no term of a member holds it.
+_TO = ":"
+#: Members in a row that are said by their ends: thousands of them fit in an address then.
+_RUN = 5
 
 #: The most periods that ``last:`` counts.
 _MOST = 100_000
@@ -59,6 +65,19 @@ class Members:
         """Unique names of the members that terms of single members mean, none when there are no terms."""
         return frozenset(member.unique_name for term in terms for member in self._member(term))
 
+    def said(self, terms: Collection[str]) -> str:
+        """The pick of single members, in the table's order and as short as it gets."""
+        wanted, parts = set(terms), []
+        for chosen, run in groupby(self.terms, wanted.__contains__):
+            found = list(run)
+            if not chosen:
+                continue
+            if len(found) < _RUN or f"{found[0]}{_TO}" in (LEVEL, FROM, LAST):
+                parts += found
+            else:
+                parts.append(f"{found[0]}{_TO}{found[-1]}")
+        return ",".join([*parts, *(term for term in terms if term not in self.terms)])
+
     def _meant(self, term: str) -> Sequence[AxisMember]:
         if term.startswith(LEVEL):
             depth = _number(term.removeprefix(LEVEL))
@@ -77,6 +96,10 @@ class Members:
             deepest = max((member.depth for member in self.members), default=0)
             periods = [member for member in self.members if member.depth == deepest]
             return periods[-max(1, _number(term.removeprefix(LAST))) :]
+        if _TO in term:
+            ends = [self._member(end) for end in term.split(_TO, 1)]
+            first, last = (self.members.index(end[0]) if end else -1 for end in ends)
+            return self.members[first : last + 1] if first >= 0 else []
         return self._member(term)
 
     def _member(self, term: str) -> Sequence[AxisMember]:

@@ -13,8 +13,9 @@ from lxml import html
 from starlette.types import ASGIApp
 
 from app.web.app import create_app
+from app.web.picks import members_of
 from tests.web.large import long_store
-from tests.web.office import MemoryStore, Office, build_cube, hierarchy
+from tests.web.office import MemoryStore, Office, axis_member, build_cube, hierarchy
 from tests.web.visitor import ask
 
 YEARS = "/en/s/time/years"
@@ -74,7 +75,41 @@ class Form:
 
 
 def picked(address: str) -> set[str]:
-    return set(filter(None, dict(parse_qsl(urlsplit(address).query)).get("pick.table.0", "").split(",")))
+    """The districts that an address picks; runs are said by their ends."""
+    said = dict(parse_qsl(urlsplit(address).query)).get("pick.table.0", "")
+    ends = [[int(end) for end in term.split(":")] for term in said.split(",") if term]
+    return {str(number) for first, *last in ends for number in range(first, (last or [first])[0] + 1)}
+
+
+def test_thousands_of_ticked_members_fit_in_an_address(districts: ASGIApp) -> None:
+    """All but a few: what a reader takes away from a level, and adds from elsewhere."""
+    form = Form(districts, f"{YEARS}?edit=table&pick.table.0=0:2999,3500")
+    assert form.ticked("tick.table.0") == set(form.boxes("tick.table.0")[:100])
+    address = form.say("tick.table.0", *(box for box in form.ticked("tick.table.0") if box != "50")).send()
+    assert picked(address) == {str(n) for n in range(3000) if n != 50} | {"3500"}
+    assert len(address) < 200
+    assert "3000 of 5000" in ask(districts, address).text
+
+
+@pytest.mark.parametrize(
+    ("pick", "status"),
+    [("5:7", 200), ("7:5", 200), ("5:5", 200), ("5:", 404), (":5", 404), ("5:6:7", 404), ("5:nobody", 404)],
+)
+def test_a_run_has_two_ends(districts: ASGIApp, pick: str, status: int) -> None:
+    assert ask(districts, f"{YEARS}?pick.table.0={pick}").status_code == status
+
+
+@given(st.sets(st.integers(0, 29)))
+def test_what_is_said_of_members_means_them(chosen: set[int]) -> None:
+    keys = ["level", *map(str, range(1, 14)), "from", *map(str, range(15, 29)), "last"]
+    source = hierarchy("Place", {"en": "Place"}, ["Place"], [(key, None, 0, {"en": key}) for key in keys])
+    cube = build_cube()
+    members = members_of(
+        replace(cube, hierarchies=(source,)), [axis_member(source, number) for number in range(len(keys))]
+    )
+    said = members.said([members.terms[number] for number in sorted(chosen, reverse=True)])
+    meant = {source.unique_names[number] for number in chosen}
+    assert members.pick(said) == (meant or set(source.unique_names))
 
 
 def test_the_form_for_five_thousand_members_is_light(districts: ASGIApp) -> None:
