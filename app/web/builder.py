@@ -16,6 +16,7 @@ from app.domain.observations import observations_of
 from app.serve.port import Asked
 from app.web.contexts import BuilderPage, BuilderPart, Chooser, Link, Option, QueryAnswer
 from app.web.fields import Known
+from app.web.finder import LONGEST, MOST, Look, finder, listing, offered, part_of
 from app.web.formats.download import TableDownload
 from app.web.formats.registry import FORMATS
 from app.web.language import translations
@@ -25,15 +26,16 @@ from app.web.tables import lay_out
 from app.web.windows import window
 from app.web.words import file_words
 
-#: Members that are offered one by one; of larger hierarchies only whole levels are.
-MOST_MEMBERS = 400
 #: Formats of a reader's own query: tables and lists, not drawings.
 QUERY_FORMATS = tuple(form for form in FORMATS if "table" in form.views)
 
 _PLACES = ("rows", "columns", "filter")
+#: Fields of the search in long lists.
+_SEARCH = ("find", "looked", "at", "look", "part")
 #: What the form's addresses may say.
 FIELDS = Known(
-    frozenset({"cube", "fresh", "build", "measure", "mdx"}), frozenset({"place", "level", "member"})
+    frozenset({"cube", "fresh", "build", "measure", "mdx"}),
+    frozenset({"place", "level", "member", *_SEARCH}),
 )
 
 
@@ -134,6 +136,7 @@ def builder_page(
     _ = translations(site.language).gettext
     catalogue = site.contents.catalogue
     address = f"{site.root}/query"
+    lasting = [pair for pair in pairs if pair[0].partition(".")[0] not in _SEARCH]
     cubes = Chooser(
         "cube",
         _("Cube"),
@@ -143,7 +146,7 @@ def builder_page(
         ),
     )
     return BuilderPage(
-        frame=site.frame(_("Ask your own question"), "query", urlencode(pairs), crumbs=()),
+        frame=site.frame(_("Ask your own question"), "query", urlencode(lasting), crumbs=()),
         address=address,
         cubes=cubes,
         measures=_measures(cube, pairs, site.language) if cube is not None else (),
@@ -168,13 +171,17 @@ def _part(hierarchy: Hierarchy, number: int, pairs: Sequence[tuple[str, str]], l
     _ = translations(language).gettext
     chosen = _chosen(pairs, number)
     places = {"": _("Not used"), "rows": _("Rows"), "columns": _("Columns"), "filter": _("Filter")}
-    members: tuple[Option, ...] = ()
-    if hierarchy.size <= MOST_MEMBERS:
-        depths = hierarchy.depth.tolist()
-        members = tuple(
-            Option(name, hierarchy.caption(code, language) or name, depths[code], name in chosen.members)
-            for code, name in enumerate(hierarchy.unique_names)
-        )
+    depths = hierarchy.depth.tolist()
+    members = tuple(
+        Option(name, hierarchy.caption(code, language) or name, depths[code], name in chosen.members)
+        for code, name in enumerate(hierarchy.unique_names)
+    )
+    search = None
+    if len(members) > MOST:
+        look = _look(pairs, number)
+        found = listing([option.text for option in members], look)
+        search = finder(str(number), f"look.{number}", look, found, language)
+        members = offered(members, found)
     levels = [
         level for level in hierarchy.levels if not hierarchy.has_all or level is not hierarchy.levels[0]
     ]
@@ -198,8 +205,17 @@ def _part(hierarchy: Hierarchy, number: int, pairs: Sequence[tuple[str, str]], l
                 for level in levels
             ),
         ),
-        members=Chooser(f"member.{number}", _("Or only these"), members),
+        members=Chooser(f"member.{number}", _("Or only these"), members, search),
     )
+
+
+def _look(pairs: Sequence[tuple[str, str]], number: int) -> Look:
+    """What a hierarchy's list is searched for; another search begins at its first part."""
+    fields = dict(pairs)
+    words = " ".join(fields.get(f"find.{number}", "").split())
+    same = words == " ".join(fields.get(f"looked.{number}", "").split())
+    asked = fields.get(f"part.{number}") or fields.get(f"at.{number}", "")
+    return Look(words[:LONGEST], part_of(asked) if same else 0)
 
 
 def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:

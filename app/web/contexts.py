@@ -319,7 +319,7 @@ class ApiPage:
 
 @dataclass(frozen=True)
 class BuilderPart:
-    """A hierarchy in the form that writes a query."""
+    """A hierarchy in the form that writes a query; ``members.finder`` where only some are offered."""
 
     name: str
     place: Chooser

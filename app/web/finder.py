@@ -13,7 +13,7 @@ from app.web.search import fold
 MOST = 200
 #: Members that a page offers of a longer list, and of those that are chosen already.
 PART = 100
-_LONGEST = 100
+LONGEST = 100
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def read_looks(fields: Mapping[str, str], query: str) -> dict[int, Look]:
         ):
             before = found.get(int(number), Look())
             if kind == "find":
-                found[int(number)] = Look(text[:_LONGEST], before.part)
+                found[int(number)] = Look(text[:LONGEST], before.part)
             else:
                 found[int(number)] = Look(before.words, part_of(text))
     return found

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lxml import html
 from starlette.types import ASGIApp
 
+from app.bootstrap import query_asker
 from app.web.app import create_app
 from app.web.picks import members_of
 from tests.web.large import long_store
@@ -39,7 +40,8 @@ def ages() -> ASGIApp:
         has_all=False,
         time=True,
     )
-    return create_app(MemoryStore(Office(replace(cube, hierarchies=(*cube.hierarchies[:2], years)))))
+    store = MemoryStore(Office(replace(cube, hierarchies=(*cube.hierarchies[:2], years))))
+    return create_app(store, asker=query_asker())
 
 
 def without_data(page: str) -> str:
@@ -53,12 +55,16 @@ class Form:
         response = ask(site, address)
         assert response.status_code == 200
         self._site = site
+        self.text = response.text
         self.page = html.fromstring(response.content)
         (self._form, *_) = self.page.find_class(css)
         self.fields = [(name, value) for name, value in self._form.form_values()]
 
     def boxes(self, name: str) -> list[str]:
         return [box.get("value") for box in self._form.iter("input") if box.get("name") == name]
+
+    def offered(self, name: str) -> list[str]:
+        return [option.get("value") for option in self._form.xpath(f".//select[@name='{name}']/option")]
 
     def ticked(self, name: str) -> set[str]:
         return {value for field, value in self.fields if field == name}
@@ -70,7 +76,7 @@ class Form:
     def send(self, button: str = "", value: str = "1") -> str:
         """The address that the form leads to."""
         said = [*self.fields, *([(button, value)] if button else [])]
-        response = ask(self._site, f"{self._form.get('action')}?{urlencode(said)}")
+        response = ask(self._site, f"{self._form.get('action').partition('#')[0]}?{urlencode(said)}")
         return response.headers["location"] if response.status_code == 307 else str(response.url)
 
 
@@ -195,6 +201,28 @@ def test_a_long_parameter_offers_what_is_near_and_what_is_searched(ages: ASGIApp
     assert found.ticked("p.year") == {"1700"}
     options = [o.get("value") for o in found.page.xpath("//select[@name='p.year']/option")]
     assert options == ["1700", *map(str, range(2010, 2020)), "last:1"]
+
+
+def test_members_of_a_long_hierarchy_are_searched_for_an_own_query(ages: ASGIApp) -> None:
+    """The third hierarchy's 400 years: found, turned, and those chosen before stay chosen."""
+    form = Form(ages, "/en/query")
+    assert len(without_data(form.text)) < 40_000
+    assert form.offered("member.2") == [f"[Year].[Year].&[{year}]" for year in range(1624, 1724)]
+    assert "1–100 of 400" in form.text
+    first = ["[Year].[Year].&[1700]"]
+    found = Form(ages, form.say("member.2", *first).say("find.2", " year 20 ").send("look.2"))
+    assert found.offered("member.2") == first + [f"[Year].[Year].&[{year}]" for year in range(2000, 2024)]
+    both = [*first, "[Year].[Year].&[2023]"]
+    onward = Form(ages, found.say("member.2", *both).say("find.2", "").send("look.2"))
+    onward = Form(ages, onward.send("part.2", "2"))
+    assert onward.ticked("member.2") == set(both)
+    assert "101–200 of 400" in onward.text
+    answer = ask(ages, onward.say("place.2", "rows").send("build"))
+    assert f"{{{', '.join(both)}}} ON ROWS" in html.fromstring(answer.content).xpath("string(//textarea)")
+    (canonical,) = html.fromstring(answer.content).xpath("//link[@rel='canonical']/@href")
+    assert "member.2" in canonical
+    assert "find" not in canonical
+    assert "part" not in canonical
 
 
 def test_periods_from_one_on_are_kept_in_a_long_list(ages: ASGIApp) -> None:
