@@ -119,6 +119,17 @@ def test_a_time_that_is_not_used_is_the_latest_and_the_query_says_so(
     assert "WHERE" not in html.fromstring(across.content).xpath("string(//textarea[@name='mdx'])")
 
 
+def test_lists_show_what_lies_in_what(site: ASGIApp) -> None:
+    """A region and its town of the same name are told apart by how far in they stand."""
+    for path, name in (
+        ("/en/query", "member.0"),
+        ("/en/s/territory/places?pivot.table=1-2~~0", "one.table.0"),
+    ):
+        (box,) = html.fromstring(ask(site, path).content).xpath(f"//select[@name='{name}']")
+        texts = [option.text_content() for option in box.xpath("./option")]
+        assert [len(text) - len(text.lstrip("\u2003")) for text in texts[:4]] == [0, 1, 2, 2]
+
+
 def test_a_program_gets_what_the_page_says_in_every_format(site: ASGIApp) -> None:
     response = post(site, SELECT + WHERE, accept="text/csv", accept_language="es")
     assert response.headers["cache-control"] == "no-store"
