@@ -61,11 +61,15 @@ class Settings:
                 )
 
     def sources(self) -> tuple[str, ...]:
-        """Databases, as SQLAlchemy URLs, that cubes may read their facts from."""
+        """Databases that cubes may read facts from, as SQLAlchemy URLs, and addresses of OLAP servers."""
         return tuple(json.loads(self._store.setting(_SOURCES) or "[]"))
 
+    def databases(self) -> tuple[str, ...]:
+        """Those of the sources that SQL can be asked of."""
+        return tuple(url for url in self.sources() if not url.startswith(("http://", "https://")))
+
     def set_sources(self, actor: Actor, urls: tuple[str, ...], origin: str = "") -> None:
-        """Name the databases that cubes may read.
+        """Name the databases and servers that cubes may read.
 
         Raises
         ------

@@ -162,3 +162,5 @@ def test_a_server_that_an_admin_named_is_asked_by_its_engine(
     assert page.status_code != 200
     assert "s3cret" not in page.text
     assert any(b"Discover" in body for body in listener.asked)
+    assert url not in ana.get(f"{draft}/data").text
+    assert ana.save(f"{draft}/source", {"source": "0", "sql": "select 1"}).status_code == 400

@@ -119,7 +119,7 @@ def _data(visit: Visit, draft: Version, wrong: str = "", sql: str = "") -> DataP
         (path, f"{visit.office.versions.upload(digest).size:,}") for path, digest in files.uploads.items()
     )
     frame = visit.frame(visit.say(_("Add data")), publication_link(visit), draft_link(visit, draft))
-    sources = visit.office.settings.sources()
+    sources = visit.office.settings.databases()
     return DataPage(frame, draft.id, sources, draft.revision, facts, wrong, sql)
 
 
@@ -262,7 +262,7 @@ def _wizard(
 def source(visit: Visit) -> Response:
     """What a query of a database gives, and the cube that is made of it when its form comes back."""
     draft = draft_of(visit)
-    sources, sql = visit.office.settings.sources(), visit.text("sql").strip()
+    sources, sql = visit.office.settings.databases(), visit.text("sql").strip()
     wanted = visit.integer("source")
     if wanted is None or not 0 <= wanted < len(sources):
         raise RefusedError(400)
