@@ -208,7 +208,7 @@ def test_ctrl_c_ends_the_demo_in_peace_and_a_failure_is_one(tmp_path: Path, ends
     (tmp_path / "bin" / "python").touch()
     (tmp_path / ".installed").touch()
     command = tmp_path / "bin" / "celosia"
-    waits = "import os, signal; print(0, flush=True)\ntry: signal.pause()\nexcept KeyboardInterrupt: os._exit"
+    waits = "import os, signal\ntry: print(0, flush=True); signal.pause()\nexcept KeyboardInterrupt: os._exit"
     command.write_text(f"#!{sys.executable}\n{waits}({ends})\n")
     command.chmod(0o755)
     process = subprocess.Popen(
