@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations, product
 
 import numpy as np
 from scipy import linalg
@@ -58,28 +59,46 @@ def find_identities(cube: Cube, facts: FactRows | None) -> tuple[Identity, ...]:
 
 
 def counts_alike(cube: Cube, space: Space, values: Callable[[IntArray], Floats]) -> CountsAlike:
-    """Where a distinct count is the count: where each value stands in one record, as firms do in a year."""
-    kinds = [measure.aggregator for measure in cube.measures]
-    pairs = [
-        ((count, 1.0), (distinct, -1.0))
-        for count in np.flatnonzero(np.array(kinds) == "count").tolist()
-        for distinct in np.flatnonzero(np.array(kinds) == "distinct-count").tolist()
-    ]
+    """Where counts are one another, be it so many times.
+
+    Records and what is distinct, where each value stands in one record, as firms do in a year, or in four;
+    two distinct counts, where each value of one goes with one of the other, as a firm and its tax number.
+    """
+    kinds = np.array([measure.aggregator for measure in cube.measures])
+    distinct = np.flatnonzero(kinds == "distinct-count").tolist()
+    pairs = [*product(np.flatnonzero(kinds == "count").tolist(), distinct), *combinations(distinct, 2)]
     spread = [1 + h for h, tree in enumerate(cube.hierarchies) if tree.has_all and not tree.time]
+
+    def times(coords: IntArray, pair: tuple[int, int]) -> tuple[Floats, Floats]:
+        sides = []
+        for measure in pair:
+            at = coords.copy()
+            at[:, 0] = measure
+            sides.append(np.nan_to_num(values(at)))
+        return sides[0], sides[1]
 
     def proposals(cells: IntArray, rows: Longs) -> list[Entries]:
         found = []
         for pair in pairs:
-            mine = rows[np.isin(cells[rows, 0], [measure for measure, _ in pair])]
-            roof = cells[mine].copy()
-            roof[:, spread] = 0
+            met = np.flatnonzero(np.isin(cells[:, 0], pair))
+            roof = cells[met].copy()
+            roof[:, [0, *spread]] = 0
             roofs, place = np.unique(roof, axis=0, return_inverse=True)
-            sides = []
-            for measure, _ in pair:
-                roofs[:, 0] = measure
-                sides.append(np.nan_to_num(values(roofs)))
-            alike = np.abs(sides[0] - sides[1]) <= NOTHING * np.abs(sides[0])
-            found += identity_sums(space, [pair], cells, mine[alike[place.reshape(-1)]])
+            place = place.reshape(-1)
+            first, second = times(roofs, pair)
+            there = (first > 0) & (second > 0)
+            factor = np.where(there, first, 1.0) / np.where(there, second, 1.0)
+            larger = np.maximum(factor, 1 / factor)
+            alike = there & (np.abs(larger - np.round(larger)) <= NOTHING * larger)
+            # As many records as values are so in every part; anything else has to be seen.
+            unsure = np.flatnonzero((alike & ~((factor == 1) & (kinds[pair[0]] == "count")))[place])
+            one, other = times(cells[met[unsure]], pair)
+            wrong = np.abs(one - factor[place[unsure]] * other) > NOTHING * one
+            alike[place[unsure[wrong]]] = False
+            new = np.isin(met, rows)
+            for size in np.unique(factor[alike]).tolist():
+                mine = met[new & (alike & (factor == size))[place]]
+                found += identity_sums(space, [((pair[0], 1.0), (pair[1], -size))], cells, mine)
         return found
 
     return proposals

@@ -94,3 +94,48 @@ def test_who_is_counted_in_two_towns_makes_no_sum(tmp_path: Path, store: Store) 
     cells = ran.cells
     assert not len(cells.equations)
     assert (ran.release.status == CellStatus.SHOWN).all()
+
+
+#: Of two measures that are one another, or twice as many, and whose cheapest patterns differ.
+ALIKE = """
+[confidentiality]
+[confidentiality.Firms."Firms"]
+weight = "value"
+rules = [{ rule = "threshold", n = 3 }]
+[confidentiality.Firms."Owners"]
+weight = { measure = "Turnover" }
+rules = [{ rule = "threshold", n = 3 }]
+[confidentiality.Firms."Numbers"]
+weight = "value"
+rules = [{ rule = "threshold", n = 3 }]
+[confidentiality.Firms."Turnover"]
+rules = []
+"""
+
+
+@pytest.mark.parametrize(("other", "per_owner"), [("Numbers", 1), ("Firms", 2)])
+def test_counts_that_are_the_same_by_other_names_are_hidden_together(
+    tmp_path: Path, store: Store, other: str, per_owner: int
+) -> None:
+    """Each owner has a tax number and two records: what one count leaves hidden, the other doesn't show."""
+    listed = [row | {"number": f"n{row['owner']}", "firm": row["owner"]} for row in rows() for _ in range(2)]
+    numbers = DISTINCT.replace("Owners", "Numbers").replace('"owner"', '"number"')
+    office = write_office(
+        tmp_path / "office",
+        listed,
+        PUBLICATION[: PUBLICATION.index("[confidentiality]")] + ALIKE,
+        CUBE.replace("[[calculated]]", DISTINCT.replace("[[calculated]]", numbers), 1),
+        {
+            "a": sheet(
+                f"SELECT {{[Measures].[Owners], [Measures].[{other}]}} ON 0, "
+                "{[Place].[Region].&[A], [Place].[Region].&[A].Children} ON 1 FROM [Firms]"
+            )
+        },
+    )
+    ran = Ran(office, store)
+    (layout,) = ran.crawl.layouts.values()
+    whole, thin, *others = ran.release.values[layout.cell].reshape(-1, 2) / (1, per_owner)
+    assert np.isnan(thin).all()
+    # A town that either count shows is known by both; the thin one isn't the rest of the region.
+    unknown = [np.isnan(town).all() for town in others]
+    assert np.isnan(whole).all() or any(unknown)
