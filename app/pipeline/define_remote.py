@@ -15,7 +15,8 @@ from solver.errors import InputError
 #: Engines by the name that a cube file gives them.
 FACTS, DATABASES, REMOTE = "duckdb", ("postgresql", "spark"), ("xmla", "atoti")
 _OTHERWISE = "read the facts with the duckdb engine."
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Nobody who writes a cube's file may send another secret of the process to a server.
+_VARIABLE = re.compile(r"OLAP_[A-Za-z0-9_]+")
 
 
 def read_remote(reader: Reader, engine: str, cube: str) -> RemoteDefinition:
@@ -41,8 +42,8 @@ def read_remote(reader: Reader, engine: str, cube: str) -> RemoteDefinition:
         user, password = server.text("user") or "", server.text("password") or ""
         for key, name in (("user", user), ("password", password)):
             if name and not _VARIABLE.fullmatch(name):
-                cause = f"Key {key} is to name the environment variable that holds it."
-                server.wrong(cause, "Write e.g. CELOSIA_XMLA_PASSWORD.", key)
+                cause = f"Key {key} is to name an environment variable that begins with OLAP_ and holds it."
+                server.wrong(cause, f"Write e.g. OLAP_{key.upper()}.", key)
         timeout = server.number("timeout", 300.0)
         if not 1 <= timeout <= 86_400:
             server.wrong("Key timeout is out of range.", "Give seconds, from 1 to 86400.", "timeout")

@@ -90,6 +90,7 @@ def test_a_cube_on_a_server_is_published(tmp_path: Path, store: Store) -> None:
         ('url = "{url}"', 'url = "ftp://x"', "address of the server"),
         ('url = "{url}"', 'url = "http://ana:s3cret@x/xmla"', "don't belong into a file"),
         ('url = "{url}"', 'url = "http://x"\nuser = "not a variable"', "environment variable"),
+        ('url = "{url}"', 'url = "http://x"\npassword = "CELOSIA_OIDC_CLIENT_SECRET"', "begins with OLAP_"),
         ('url = "{url}"', 'url = "http://x"\ntimeout = 0', "timeout"),
         ('[contributors]\ncount = "Firms"\n', "", "who is behind a cell"),
         ('count = "Firms"\n', 'count = "Firms"\n[contributors.top]\nTurnover = ["First"]\n', "2 largest"),
