@@ -54,6 +54,8 @@ class Intervals:
         smallest = np.where(instance.lpl > 0, instance.lpl, np.inf)
         for levels in (instance.upl, instance.spl):
             smallest = np.minimum(smallest, np.where(levels > 0, levels, np.inf))
+        for levels in (self.claims.lpl, self.claims.upl, self.claims.spl):
+            np.minimum.at(smallest, self.claims.cell, np.where(levels > 0, levels, np.inf))
         self._whole: _System | None = None
         self._plain_levels = smallest
 

@@ -109,13 +109,11 @@ def joined(first: Equations, second: Equations) -> Equations:
 def _blocks(space: Space, coords: IntArray) -> Iterator[Longs]:
     """Rows of cells that can hang together: of one additive measure, at groups and own members, below the
     same members in hierarchies without an All."""
-    usable: Bools = coords[:, 0] < space.own[0]
-    usable[usable] = space.additive[coords[usable, 0]]
+    usable = space.adds_up(coords) & space.has_contributors(coords)
     label = np.zeros((len(coords), space.columns), dtype=np.int64)
     label[:, 0] = coords[:, 0]
     for column in range(1, space.columns):
         tree = space.trees[column - 1]
-        usable &= space.flags(column, lambda extra: extra.is_group)[coords[:, column]]
         root = np.arange(tree.size)
         for member in range(tree.size):
             if tree.parent[member] >= 0:

@@ -105,10 +105,7 @@ class CubeCells:
     @cached_property
     def has_contributors(self) -> Bools:
         """bool[n]: cells with contributors of their own: an own measure at own members and groups."""
-        mark: Bools = self.coords[:, 0] < self.space.own[0]
-        for column in range(1, self.space.columns):
-            mark &= self.space.flags(column, lambda extra: extra.is_group)[self.coords[:, column]]
-        return mark
+        return self.space.has_contributors(self.coords)
 
     def keys(self, rows: Longs) -> tuple[str, ...]:
         """Cell keys: cube, measure, and the members that aren't All, by unique name or normal form."""

@@ -177,10 +177,7 @@ def _aliases(space: Space, cells: IntArray, rows: Longs, overlaps: Sequence[Over
 
 def _inlines_of(space: Space, cells: IntArray) -> Bools:
     """Cells that may add up: of such an own measure, at own members and groups."""
-    usable = space.may_add_up(cells)
-    for column in range(1, space.columns):
-        usable &= space.flags(column, lambda extra: extra.is_group)[cells[:, column]]
-    return usable
+    return space.may_add_up(cells) & space.has_contributors(cells)
 
 
 def _expand_terms(space: Space, cells: IntArray, fresh: Longs) -> Entries | None:

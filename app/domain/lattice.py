@@ -169,6 +169,13 @@ class Space:
         result[result] = (self.additive | self.counted)[coords[result, 0]]
         return result
 
+    def has_contributors(self, coords: IntArray) -> Bools:
+        """Rows of coordinates with contributors of their own: an own measure at own members and groups."""
+        mark: Bools = coords[:, 0] < self.own[0]
+        for column in range(1, self.columns):
+            mark &= self.flags(column, lambda extra: extra.is_group)[coords[:, column]]
+        return mark
+
     def flags(self, column: int, what: Any) -> Bools:
         """A property of every coordinate of a column; ``what`` asks an `Extra`, own members say True."""
         own = np.ones(self.own[column], dtype=np.bool_)

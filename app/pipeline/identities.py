@@ -80,7 +80,7 @@ def counts_alike(cube: Cube, space: Space, values: Callable[[IntArray], Floats])
     def proposals(cells: IntArray, rows: Longs) -> list[Entries]:
         found = []
         for pair in pairs:
-            met = np.flatnonzero(np.isin(cells[:, 0], pair))
+            met = np.flatnonzero(np.isin(cells[:, 0], pair) & space.has_contributors(cells))
             roof = cells[met].copy()
             roof[:, [0, *spread]] = 0
             roofs, place = np.unique(roof, axis=0, return_inverse=True)

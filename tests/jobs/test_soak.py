@@ -58,7 +58,7 @@ def test_nothing_grows(url: str, office: Path, tmp_path: Path) -> None:
             for view in range(VIEWS):
                 paths = STUDIO if view % 4 == 3 else PUBLIC
                 path = paths[view // 4 % len(paths)]
-                assert site.get(f"{path}?view={view}").status_code == 200, path
+                assert site.get(f"{path}?utm_view={view}").status_code == 200, path
             assert wait_for(queue, job, "done", "failed") == "done"
             # The last job's folder may be on its way out.
             assert len(list((tmp_path / "work").glob("*/job-*"))) <= 1
