@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from solver.entries import ranges, row_of
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -119,11 +120,11 @@ def relation_cuts(problem: Problem) -> tuple[list[Cut], BoolArray]:
     targets, matrix, columns = problem.targets, problem.matrix, problem.transposed
     count = np.diff(columns.indptr)[targets.cell]
     target = np.repeat(np.arange(len(targets)), count)
-    at = _ranges(columns.indptr[targets.cell], count)
+    at = ranges(columns.indptr[targets.cell], count)
     relation, own = columns.indices[at], columns.data[at]
     length = np.diff(matrix.indptr)[relation]
     pair = np.repeat(np.arange(len(target)), length)
-    entry = _ranges(matrix.indptr[relation], length)
+    entry = ranges(matrix.indptr[relation], length)
     column, dual = matrix.indices[entry], -matrix.data[entry] / own[pair]
     company = column != targets.cell[target[pair]]
     if any(len(known) for known in problem.known):
@@ -151,16 +152,10 @@ def relation_cuts(problem: Problem) -> tuple[list[Cut], BoolArray]:
     return cuts, exposed
 
 
-def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """start, start + 1, … of each length, one after the other."""
-    before = np.cumsum(lengths) - lengths
-    return np.asarray(np.repeat(starts - before, lengths) + np.arange(int(lengths.sum())))
-
-
 def row_bridgeless(problem: Problem, x: FloatArray, least: float) -> list[Cut]:
     """Violated x_i ≤ Σ_{j≠i} x_j over the relations without an always-hidden cell."""
     matrix = problem.matrix
-    rows = np.repeat(np.arange(problem.m), np.diff(matrix.indptr))
+    rows = row_of(matrix.indptr)
     columns = matrix.indices
     closed = np.bincount(rows, problem.forced[columns], problem.m) > 0
     total = np.bincount(rows, x[columns], problem.m)

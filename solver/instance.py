@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from solver.entries import row_of
 from solver.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -224,6 +225,11 @@ class Instance:
         return len(self.rhs)
 
     @property
+    def relation(self) -> IntArray:
+        """The relation of each entry."""
+        return row_of(self.indptr)
+
+    @property
     def matrix(self) -> sparse.csr_array:
         """The relations as a scipy matrix (m × n)."""
         parts = (self.coefs.copy(), self.indices.copy(), self.indptr.copy())
@@ -319,7 +325,7 @@ class Instance:
             raise InputError("indices and coefs must both have indptr[-1] entries.")
         if self.indices.size and not (self.indices.min() >= 0 and self.indices.max() < n):
             raise InputError(f"a relation names a cell outside 0…{n - 1}.")
-        rows = np.repeat(np.arange(m), np.diff(pointers))
+        rows = self.relation
         if np.unique(rows * max(n, 1) + self.indices).size != self.indices.size:
             raise InputError("a relation names the same cell twice.", "Add up its coefficients.")
         for key in ("names", "decimals"):
@@ -363,7 +369,7 @@ class Instance:
                 )
 
     def _check_additivity(self) -> None:
-        rows = np.repeat(np.arange(self.m), np.diff(self.indptr))
+        rows = self.relation
         products = self.coefs * self.value[self.indices]
         miss = np.abs(np.bincount(rows, products, self.m) - self.rhs)
         scale = np.bincount(rows, np.abs(products), self.m) + np.abs(self.rhs)

@@ -15,6 +15,7 @@ from scipy.sparse import csgraph
 
 from solver.clock import Clock, OutOfTimeError
 from solver.columns import take_columns
+from solver.entries import row_of
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.lp import LinearProgram
@@ -95,7 +96,7 @@ class Intervals:
         moves = sparse.csr_array(moves, copy=True)
         moves.sum_duplicates()
         count = moves.shape[0]
-        move = np.repeat(np.arange(count), np.diff(moves.indptr))
+        move = row_of(moves.indptr)
         cell, amount = moves.indices, moves.data
         size, unit = np.abs(amount), self._unit
         high = np.where(amount > 0, self._hi[cell], self._lo[cell])
@@ -107,7 +108,7 @@ class Intervals:
         if (missed.data > _ROUNDING * unit).any():
             missed = missed - _ROUNDING * (abs(moves) @ abs(transposed))
             missed.sum_duplicates()
-        row = np.repeat(np.arange(count), np.diff(missed.indptr))
+        row = row_of(missed.indptr)
         # What a relation is missed by beyond its own rounding is that of the movement's largest amounts, or
         # an error; it leaves much larger amounts as they are.
         noise, largest = np.zeros(count), np.zeros(count)
@@ -279,7 +280,7 @@ class _System:
 def _components(matrix: sparse.csr_array, cells: IntArray) -> list[IntArray]:
     """Cells split where no relation links them, each part sorted."""
     part = take_columns(matrix, cells)
-    rows = np.repeat(np.arange(len(part.rows)), np.diff(part.indptr))
+    rows = row_of(part.indptr)
     size = len(cells) + len(part.rows)
     links = sparse.csr_array((np.ones(len(rows)), (part.indices, len(cells) + rows)), shape=(size, size))
     _, label = csgraph.connected_components(links, directed=False)
@@ -428,7 +429,7 @@ class Claims:
         still = sparse.csr_array(self._known @ abs(moves).T)
         touched = _places(still)[still.data > _STILL]
         mine = sparse.csr_array(sparse.csr_array(moves.T)[self.cell])
-        claim = np.repeat(np.arange(len(self.who)), np.diff(mine.indptr))
+        claim = row_of(mine.indptr)
         moved = np.where(np.isin(_places(mine), touched), 0.0, mine.data)
         np.maximum.at(self.up, claim, moved)
         np.maximum.at(self.down, claim, -moved)
@@ -446,5 +447,4 @@ class Claims:
 
 def _places(matrix: sparse.csr_array) -> IntArray:
     """A number for the place of each entry."""
-    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-    return np.asarray(rows * matrix.shape[1] + matrix.indices, dtype=np.int64)
+    return np.asarray(row_of(matrix.indptr) * matrix.shape[1] + matrix.indices, dtype=np.int64)

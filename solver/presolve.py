@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from solver.columns import keep_entries, keep_rows
+from solver.entries import row_of
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
 
@@ -332,7 +333,7 @@ def _tie(
 
 def _tighten(matrix: sparse.csr_array, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Room that the relations leave when everything is hidden."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = row_of(matrix.indptr)
     cols, coefs = matrix.indices, matrix.data
     size = np.abs(coefs)
     for _ in range(_PASSES):
@@ -391,7 +392,7 @@ def _components(
 
 def _links(matrix: sparse.csr_array) -> sparse.csr_array:
     m, n = matrix.shape
-    rows = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    rows = row_of(matrix.indptr)
     return sparse.csr_array((np.ones(len(rows)), (matrix.indices, n + rows)), shape=(n + m, n + m))
 
 

@@ -34,6 +34,7 @@ from app.domain.cellset import FloatArray
 from app.domain.cube import IntArray
 from app.domain.errors import UserError
 from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
+from app.domain.lattice import row_of
 
 Ints = NDArray[np.int64]
 #: Where no row is calculated, nobody asks for relations of one.
@@ -422,9 +423,8 @@ class _Solver:
     @staticmethod
     def _inherit(direct: sparse.csr_array, calculated: Bools, kind: dict[int, str]) -> None:
         """A linear combination of cells that aren't linear is of their kind."""
-        n = direct.shape[0]
-        rows = np.repeat(np.arange(n), np.diff(direct.indptr))
-        known = np.zeros(n, dtype=bool)
+        rows = row_of(direct.indptr)
+        known = np.zeros(direct.shape[0], dtype=bool)
         known[list(kind)] = True
         while True:
             entries = np.flatnonzero(known[direct.indices] & calculated[rows] & ~known[rows])

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from app.cube.port import Group
 from app.domain.cube import Cube, IntArray
+from app.domain.lattice import ranges
 
 Ints = NDArray[np.int64]
 
@@ -25,7 +26,7 @@ def expand(cube: Cube, coords: IntArray, group_of: list[list[Group]]) -> tuple[I
         rank = np.where(grouped, coords[:, column] - size, 0)
         length = np.where(grouped, np.diff(starts)[rank], 1)
         source = np.repeat(np.arange(len(coords)), length)
-        step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
+        step = ranges(np.zeros_like(length), length)
         within = grouped[source]
         coords = coords[source]
         chosen = (starts[rank[source]] + step)[within]

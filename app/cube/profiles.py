@@ -37,6 +37,7 @@ from app.cube.tables import (
 )
 from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
+from app.domain.lattice import ranges
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -425,8 +426,7 @@ class Profiler:
         inside = np.flatnonzero(number >= 0)
         length = lengths[number[inside]]
         source = np.repeat(inside, length)
-        step = np.arange(len(source)) - np.repeat(np.cumsum(length) - length, length)
-        return owner[order][starts[number[source]] + step], rows[source]
+        return owner[order][ranges(starts[number[inside]], length)], rows[source]
 
     def _values(self, coords: IntArray, group_of: list[list[Group]]) -> FloatArray:
         grouped = self._is_grouped(coords)

@@ -24,6 +24,7 @@ from app.cube.turns import aside
 from app.domain.cellset import AxisMember, CellSet, FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
+from app.domain.lattice import ranges
 from app.domain.publication import CubeDefinition, RemoteDefinition
 from app.mdx import Query
 
@@ -269,8 +270,7 @@ class RemoteServer:
             for number, group_members in enumerate(members):
                 counts[chosen == number] = len(group_members)
             spread = np.repeat(np.arange(len(parts)), counts)
-            starts = np.repeat(np.cumsum(counts) - counts, counts)
-            step = np.arange(len(spread)) - starts
+            step = ranges(np.zeros_like(counts), counts)
             grown = parts[spread].copy()
             for number, group_members in enumerate(members):
                 mine = chosen[spread] == number

@@ -21,7 +21,7 @@ from scipy import linalg, sparse
 from app.domain.cube import IntArray
 from app.domain.equation import Equations, Floats
 from app.domain.errors import InternalError
-from app.domain.lattice import Bools, Longs, Space
+from app.domain.lattice import Bools, Longs, Space, row_of
 
 #: Cells without parts, of one measure, up to which the search is made; whole tables need none.
 MOST = 4_000
@@ -38,9 +38,7 @@ def missing_relations(space: Space, coords: IntArray, equations: Equations) -> E
     InternalError
         If one is found that can't be written down exactly.
     """
-    matrix = sparse.csr_array(
-        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(coords))
-    )
+    matrix = equations.matrix(len(coords))
     found: list[tuple[Longs, Floats]] = []
     members = _members(space)
     for rows in _blocks(space, coords):
@@ -220,9 +218,9 @@ def _search(
 
 def _among_finest(part: sparse.csr_array, finest: Longs) -> Floats:
     """The block's relations with every total replaced by its parts, dense over the finest cells."""
-    m, n = part.shape
+    n = part.shape[1]
     total = part.data < 0
-    relation = np.repeat(np.arange(m), np.diff(part.indptr))
+    relation = row_of(part.indptr)
     cell, first = np.unique(part.indices[total], return_index=True)
     chosen = relation[total][first]
     position = np.full(n, -1, dtype=np.int64)

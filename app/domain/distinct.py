@@ -7,7 +7,6 @@ Where somebody is counted in two parts, they don't, and only bounds are left (`a
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from app.domain.equation import Closure, Equations, Floats
 from app.domain.lattice import Bools, Space, ranges
@@ -30,12 +29,11 @@ def counted_once(space: Space, closure: Closure, values: Floats) -> Closure:
     if not counted.any():
         return closure
     equations, value = closure.equations, np.nan_to_num(values)
-    matrix = sparse.csr_array(
-        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(value))
-    )
+    matrix = equations.matrix(len(value))
     size = np.abs(matrix) @ np.abs(value) + np.abs(equations.rhs)
     broken = np.abs(matrix @ value - equations.rhs) > SAME * size
-    broken &= np.bincount(_owner(equations), weights=counted[equations.indices], minlength=len(equations)) > 0
+    relation = equations.relation[counted[equations.indices]]
+    broken &= np.bincount(relation, minlength=len(equations)) > 0
     kept = np.flatnonzero(~broken)
     counts = np.diff(equations.indptr)
     picked = ranges(equations.indptr[kept], counts[kept])
@@ -54,7 +52,3 @@ def counted_once(space: Space, closure: Closure, values: Floats) -> Closure:
             equations.rhs[kept],
         ),
     )
-
-
-def _owner(equations: Equations) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.repeat(np.arange(len(equations)), np.diff(equations.indptr))

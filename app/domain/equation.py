@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from app.domain.cube import IntArray
 from app.domain.errors import InternalError
-from app.domain.lattice import Bools, Longs, Space, ranges, unique_rows
-from app.domain.lines import Lines, cover, lines_of
+from app.domain.lattice import Bools, Longs, Space, ranges, row_of, unique_rows
+from app.domain.lines import Lines, cover, lines_of, overlapping
 from app.domain.overlaps import Overlap, tightened
 
 Floats = NDArray[np.float64]
@@ -49,6 +50,15 @@ class Equations:
 
     def __len__(self) -> int:
         return len(self.rhs)
+
+    @property
+    def relation(self) -> Longs:
+        """The relation of each entry."""
+        return row_of(self.indptr)
+
+    def matrix(self, n: int) -> sparse.csr_array:
+        """The coefficients over a table of ``n`` cells (m × n)."""
+        return sparse.csr_array((self.coefs, self.indices, self.indptr), shape=(len(self), n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +294,7 @@ def _groups(space: Space, cells: IntArray, view: Lines, own: Bools, column: int)
     cut = np.zeros(len(rows), dtype=np.bool_)
     cut[owner[view.below(line[owner], branch, end) > 0]] = True
     clash = np.zeros(len(rows), dtype=np.bool_)
-    clash[owner[_overlapping(line[owner], branch, end)]] = True
+    clash[owner[overlapping(line[owner], branch, end)]] = True
     parts = []
     picked = cut & ~clash
     if picked.any():
@@ -310,26 +320,6 @@ def _groups(space: Space, cells: IntArray, view: Lines, own: Bools, column: int)
             _sums(cells, rows[clash], column, place[owner[inside]], branch[inside], ones, optional=True)
         )
     return Entries.join(parts, space.columns) if parts else None
-
-
-def _overlapping(line: Longs, first: Longs, last: Longs) -> Bools:
-    """Intervals that meet another one of their line."""
-    order = np.lexsort((-last, first, line))
-    a, b, c = line[order], first[order], last[order]
-    clash = np.zeros(len(line), dtype=np.bool_)
-    if len(line) < 2:
-        return clash
-    # Branches of a tree are nested or apart, so a branch meets another one before it in the order
-    # exactly when it starts at or before the furthest end so far.
-    width = int(c.max()) + 2
-    furthest = np.maximum.accumulate(a * width + c)
-    later = np.concatenate([[False], (b[1:] + a[1:] * width <= furthest[:-1])])
-    # The earlier partner: the branch that reaches that far.
-    clash[order[later]] = True
-    inner_start = np.minimum.accumulate(np.where(later, a * width + b, np.iinfo(np.int64).max)[::-1])[::-1]
-    earlier = np.concatenate([inner_start[1:] <= (a * width + c)[:-1], [False]])
-    clash[order[earlier]] = True
-    return clash
 
 
 def _covered(

@@ -220,6 +220,11 @@ def ranges(starts: Longs, counts: Longs) -> Longs:
     return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
 
 
+def row_of(indptr: Longs) -> Longs:
+    """The row of each entry (int64[entries]) of compressed rows (offsets int64[m + 1])."""
+    return np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+
+
 def unique_rows(space: Space, coords: IntArray) -> tuple[IntArray, Longs]:
     """Distinct rows in the order of their first occurrence, and the place of each row among them."""
     (key,) = space.pack(coords)

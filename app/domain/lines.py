@@ -85,3 +85,23 @@ def covers(space: Space, cells: IntArray, rows: Longs, h: int) -> Iterator[tuple
     short = np.isin(np.arange(int(has.sum())), left_owner)
     for place, row in enumerate(view.rows[has].tolist()):
         yield row, tuple(view.rows[found[taken_owner == place]].tolist()), bool(short[place])
+
+
+def overlapping(line: Longs, first: Longs, last: Longs) -> Bools:
+    """Intervals that meet another one of their line."""
+    order = np.lexsort((-last, first, line))
+    a, b, c = line[order], first[order], last[order]
+    clash = np.zeros(len(line), dtype=np.bool_)
+    if len(line) < 2:
+        return clash
+    # Branches of a tree are nested or apart, so a branch meets another one before it in the order
+    # exactly when it starts at or before the furthest end so far.
+    width = int(c.max()) + 2
+    furthest = np.maximum.accumulate(a * width + c)
+    later = np.concatenate([[False], (b[1:] + a[1:] * width <= furthest[:-1])])
+    # The earlier partner: the branch that reaches that far.
+    clash[order[later]] = True
+    inner_start = np.minimum.accumulate(np.where(later, a * width + b, np.iinfo(np.int64).max)[::-1])[::-1]
+    earlier = np.concatenate([inner_start[1:] <= (a * width + c)[:-1], [False]])
+    clash[order[earlier]] = True
+    return clash

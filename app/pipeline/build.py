@@ -17,7 +17,7 @@ from app.domain.crawled import Crawl, CubeCells
 from app.domain.equation import Equations
 from app.domain.errors import InternalError, UserError
 from app.domain.known import Earlier
-from app.domain.lattice import Bools, Longs
+from app.domain.lattice import Bools, Longs, row_of
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
 from app.domain.statistics import bounds_between
@@ -167,9 +167,7 @@ def _names(past: Earlier, places: Longs, slack: int) -> Iterator[str]:
 
 
 def _check_equations(cells: CubeCells, equations: Equations, value: Floats) -> None:
-    matrix = sparse.csr_array(
-        (equations.coefs, equations.indices, equations.indptr), shape=(len(equations), len(value))
-    )
+    matrix = equations.matrix(len(value))
     miss = np.abs(matrix @ value - equations.rhs)
     scale = np.abs(matrix) @ np.abs(value) + np.abs(equations.rhs)
     if np.any(miss > ADDS_UP * scale):
@@ -206,7 +204,7 @@ def _lower_bounds(cells: CubeCells, value: Floats, hide_zeros: bool) -> Floats:
 
 def _relations(equations: Equations, known: Bools) -> sparse.csr_array:
     """The equations without the zeros that everyone knows."""
-    relation = np.repeat(np.arange(len(equations)), np.diff(equations.indptr))
+    relation = equations.relation
     kept = ~known[equations.indices]
     return sparse.csr_array(
         (equations.coefs[kept], (relation[kept], equations.indices[kept])), shape=(len(equations), len(known))
@@ -221,7 +219,7 @@ def least_values(matrix: sparse.csr_array, lower: Floats, rhs: Floats) -> Floats
     """
     least = lower.copy()
     total = matrix.data == -1
-    relation = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    relation = row_of(matrix.indptr)
     totals = np.bincount(relation[total], minlength=matrix.shape[0])
     negative = np.bincount(relation[matrix.data < 0], minlength=matrix.shape[0])
     sums = (totals == 1) & (negative == 1) & (rhs == 0)
@@ -262,7 +260,7 @@ def _ranks(confidentiality: Confidentiality, cells: CubeCells) -> NDArray[np.int
 def _components(matrix: sparse.csr_array, free: Bools, leveled: Bools) -> Iterator[tuple[Longs, Longs]]:
     """Rows and relations of each connected component that has something to protect."""
     m, n = matrix.shape
-    relation = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    relation = row_of(matrix.indptr)
     graph = sparse.coo_array(
         (np.ones(len(relation), dtype=np.int8), (relation, matrix.indices + m)), shape=(m + n, m + n)
     )

@@ -266,7 +266,7 @@ class _Look:
         alone = row < 0
         where[alone & (shown.known | _known_zeros(shown))] = -1
         equations = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
-        owner = np.repeat(np.arange(len(equations)), np.diff(equations.indptr))
+        owner = equations.relation
         wanted = np.zeros(len(equations), dtype=np.bool_)
         wanted[owner[(where[equations.indices] < 0) | (where[equations.indices] >= n)]] = True
         used = np.zeros(len(cells), dtype=np.bool_)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from app.domain.cellset import FloatArray
 from app.domain.crawled import Crawl, CubeCells
@@ -192,9 +191,7 @@ def _within_reach(instance: Instance, union: Union) -> Union:
 def learned_by_insiders(problem: Problem, instance: Instance, hidden: Bools) -> Mapping[int, Longs]:
     """Protected cells that sole contributors find out exactly, though no target of theirs, by contributor."""
     aims = {int(problem.holder[insider.known[0]]): insider.targets for insider in instance.insiders}
-    relations = sparse.csr_array(
-        (instance.coefs, instance.indices, instance.indptr), shape=(instance.m, instance.n)
-    )
+    relations = instance.matrix
     protected = np.maximum(np.maximum(instance.lpl, instance.upl), instance.spl) > 0
     found = learn(relations, problem.holder, hidden, protected)
     more = {who: np.setdiff1d(told, aims.get(who, told[:0])) for who, told in found.items()}

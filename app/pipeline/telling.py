@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.domain.cellset import Relations
 from app.domain.cube import Cube, IntArray
-from app.domain.lattice import Bools, Longs
+from app.domain.lattice import Bools, Longs, row_of
 
 #: Weights closer than this are one.
 SAME = 1e-9
@@ -51,7 +51,7 @@ class Telling:
     def __call__(self, linear: Relations, operands: Longs) -> tuple[Bools, Bools]:
         """Which formulas (bool[f]), and their entries (bool[k]), tell of operands (int64[k], cells)."""
         n = len(linear.cell)
-        relation = np.repeat(np.arange(n), np.diff(linear.indptr))
+        relation = row_of(linear.indptr)
         size = np.abs(linear.coefs)
         measure = self._measure[operands]
         counted = self._count[measure] & (size > 0)

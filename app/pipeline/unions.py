@@ -140,7 +140,7 @@ def _judged(
 def _derivable(instance: Instance, hidden: Bools, fit: Bools) -> list[Longs]:
     """Sets of hidden cells whose sum one relation gives: all of them are ``fit`` and weigh the same."""
     m, k = instance.m, len(fit)
-    relation = np.repeat(np.arange(m), np.diff(instance.indptr))
+    relation = instance.relation
     mark = hidden[instance.indices]
     places, coefs, of = instance.indices[mark], instance.coefs[mark], relation[mark]
     good = np.bincount(of, minlength=m) >= FEWEST

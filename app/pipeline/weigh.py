@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from app.domain.crawled import CubeCells
-from app.domain.lattice import Bools
+from app.domain.lattice import Bools, row_of
 from app.domain.primary import CubePrimaries
 from app.domain.publication import Confidentiality
 
@@ -49,7 +49,7 @@ def relations_away(matrix: sparse.csr_array, sensitive: Bools) -> Floats:
     near are those that stand in a relation with it, whichever hierarchy or formula that comes from.
     """
     m, n = matrix.shape
-    relation = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    relation = row_of(matrix.indptr)
     graph = sparse.coo_array((np.ones(len(relation)), (relation, matrix.indices + m)), shape=(m + n, m + n))
     origins = np.flatnonzero(sensitive) + m
     if not len(origins):

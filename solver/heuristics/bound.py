@@ -15,6 +15,7 @@ from scipy import sparse
 
 from solver.clock import Clock
 from solver.cuts import relation_cuts, row_bridgeless
+from solver.entries import ranges
 from solver.heuristics.needs import gather_needs
 from solver.instance import FloatArray
 from solver.lp import LinearProgram
@@ -99,9 +100,7 @@ def _capacity_rows(problem: Problem) -> sparse.csr_array:
     columns = problem.transposed
     counts = np.diff(columns.indptr)[needs.cell]
     which = np.repeat(np.arange(len(needs)), counts)
-    entries = np.concatenate(
-        [np.arange(columns.indptr[c], columns.indptr[c + 1]) for c in needs.cell] or [which]
-    )
+    entries = ranges(columns.indptr[needs.cell], counts)
     relation, coef = columns.indices[entries], columns.data[entries]
     # The others must move the relation by `amount` in the direction `sign`.
     amount = np.abs(coef) * needs.level[which]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from solver.entries import ranges
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -106,6 +107,4 @@ def _entries(indptr: IntArray, indices: IntArray, lines: IntArray) -> tuple[IntA
     """What some lines of a sparse matrix hold, and which of them holds it."""
     counts = (indptr[lines + 1] - indptr[lines]).astype(np.int64)
     of = np.repeat(np.arange(len(lines)), counts)
-    ends = np.cumsum(counts)
-    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-    return indices[indptr[lines][of] + within].astype(np.int64), of
+    return indices[ranges(indptr[lines], counts)].astype(np.int64), of

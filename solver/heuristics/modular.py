@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from solver.clock import Clock
+from solver.entries import row_of
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover, Needs
@@ -55,7 +56,7 @@ def protect_modular(cover: Cover, clock: Clock) -> None:
 def _modules(problem: Problem) -> list[IntArray]:
     """Rows of each module, top-down."""
     matrix = problem.matrix
-    rows = np.repeat(np.arange(problem.m), np.diff(matrix.indptr))
+    rows = row_of(matrix.indptr)
     positive = np.bincount(rows, matrix.data > 0, problem.m)
     minority = np.where(positive * 2 > np.diff(matrix.indptr), -1.0, 1.0)
     total = np.sign(matrix.data) == minority[rows]

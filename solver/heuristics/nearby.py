@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from solver.entries import row_of
 from solver.instance import FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -28,7 +29,7 @@ class Nearby:
     def __init__(self, problem: Problem) -> None:
         matrix = problem.matrix
         n, m = problem.n, problem.m
-        rows = np.repeat(np.arange(m), np.diff(matrix.indptr))
+        rows = row_of(matrix.indptr)
         cells = matrix.indices.astype(np.int64)
         ends = np.concatenate([cells, n + rows])
         heads = np.concatenate([n + rows, cells])

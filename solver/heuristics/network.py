@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph, linalg
 
+from solver.entries import row_of
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -50,7 +51,7 @@ def find_network(problem: Problem) -> Network | None:
     sign = _orient(kept)
     if sign is None:
         return None
-    entry_row = np.repeat(np.arange(len(rows)), np.diff(kept.indptr))
+    entry_row = row_of(kept.indptr)
     amount = kept.data * sign[entry_row]
     ground = len(rows)
     head = np.full(problem.n, ground, dtype=np.int64)
@@ -64,7 +65,7 @@ def _without_redundant(matrix: sparse.csr_array) -> IntArray | None:
     """Rows that leave every column at most two entries, if the others follow from them."""
     m, n = matrix.shape
     keep: BoolArray = np.ones(m, dtype=np.bool_)
-    entry_row = np.repeat(np.arange(m), np.diff(matrix.indptr))
+    entry_row = row_of(matrix.indptr)
     if (np.bincount(matrix.indices, minlength=n) > 2).sum() > n / 2:
         # Three dimensions: only the fewer subtotals of a hierarchy can have a row too many.
         return None

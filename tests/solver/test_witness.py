@@ -11,6 +11,7 @@ from scipy import sparse
 
 from solver import audit, solve
 from solver.audit import Exposure, find_exposures
+from solver.entries import row_of
 from solver.generate import generate
 from solver.instance import Instance, Status
 
@@ -31,7 +32,7 @@ def kernel(instance: Instance, generator: np.random.Generator, count: int) -> np
 
 def in_any_order(matrix: sparse.csr_array, generator: np.random.Generator) -> sparse.csr_array:
     """The same matrix, the entries of each row in any order."""
-    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    row = row_of(matrix.indptr)
     order = np.lexsort((generator.random(matrix.nnz), row))
     return sparse.csr_array((matrix.data[order], matrix.indices[order], matrix.indptr), shape=matrix.shape)
 
