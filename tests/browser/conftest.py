@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Playwright, expect, sync_playwright
 
 from app.cli.serving import reserve
 from app.serve.adhoc import Adhoc
@@ -26,7 +26,20 @@ ARGUMENTS = [
 ]
 
 # However much else the machine has to do.
-expect.set_options(timeout=60_000)
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
+
+
+def follow(way: Locator) -> None:
+    """Click what leads to a page, and wait for that page: after a mere click tests would read the old one."""
+    with way.page.expect_navigation(timeout=PATIENCE):
+        way.click()
+
+
+def follow_by_key(page: Page) -> None:
+    """Press Enter on what leads to a page, and wait for that page."""
+    with page.expect_navigation(timeout=PATIENCE):
+        page.keyboard.press("Enter")
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
+
+from tests.browser.conftest import follow, follow_by_key
 
 QUESTION = """SELECT CrossJoin([Measures].Members, [Sex].Members) ON COLUMNS,
   CrossJoin([Geography].Members, [Year].Members) ON ROWS FROM [Tax]"""
@@ -116,10 +118,10 @@ def test_choosing_reading_and_downloading_work_without_scripts(
     browser: Browser, address: str, tmp_path: Path
 ) -> None:
     page = open_page(browser, address + "/en/", java_script_enabled=False)
-    page.get_by_role("link", name="Towns of a region").click()
+    follow(page.get_by_role("link", name="Towns of a region"))
     page.get_by_label("Region").select_option("Estmark")
     page.get_by_label("Year").select_option("2021")
-    page.get_by_role("button", name="Show").click()
+    follow(page.get_by_role("button", name="Show"))
     assert "p.region=E&p.year=2021" in page.url
     assert page.get_by_role("rowheader", name="Granado").first.is_visible()
     with page.expect_download() as download:
@@ -134,14 +136,14 @@ def test_choosing_reading_and_downloading_work_without_scripts(
 def test_sorting_and_turning_a_table_work_without_scripts(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/territory/places", java_script_enabled=False)
     section = page.locator("#table")
-    section.get_by_role("link", name="Choose and arrange").click()
+    follow(section.get_by_role("link", name="Choose and arrange"))
     section.get_by_label("Order of the rows").select_option("Taxpayers, Women, largest first")
-    section.get_by_role("button", name="Show").click()
+    follow(section.get_by_role("button", name="Show"))
     first = section.locator("tbody th.d1").first.inner_text()
-    section.get_by_role("link", name="Choose and arrange").click()
+    follow(section.get_by_role("link", name="Choose and arrange"))
     sex = section.get_by_role("group", name="Sex").first
     sex.get_by_label("Place in the table").select_option("Rows")
-    section.get_by_role("button", name="Show").click()
+    follow(section.get_by_role("button", name="Show"))
     groups = section.locator("tr.group").count()
     page.context.close()
     assert first == "Norland"
@@ -151,8 +153,8 @@ def test_sorting_and_turning_a_table_work_without_scripts(browser: Browser, addr
 def test_a_reader_finds_a_member_and_lands_on_its_table(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/es/", java_script_enabled=False)
     page.get_by_role("searchbox").fill("GRANADO")
-    page.keyboard.press("Enter")
-    page.locator(".results li", has_text="Pueblos de una región").get_by_role("link", name="Granado").click()
+    follow_by_key(page)
+    follow(page.locator(".results li", has_text="Pueblos de una región").get_by_role("link", name="Granado"))
     assert page.get_by_label("Región").input_value() == "E"
     assert page.get_by_role("rowheader", name="Granado").first.is_visible()
     page.context.close()
@@ -161,15 +163,15 @@ def test_a_reader_finds_a_member_and_lands_on_its_table(browser: Browser, addres
 def test_the_keyboard_alone_leads_from_the_top_to_a_table(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/territory/places")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "content"
+    expect(page.locator("#content")).to_be_focused()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.name") == "p.year"
+    expect(page.get_by_label("Year")).to_be_focused()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**p.year=2022")
+    follow_by_key(page)
+    assert page.url.endswith("p.year=2022")
     regions = []
     for _ in range(25):
         page.keyboard.press("Tab")
@@ -190,19 +192,19 @@ def test_the_keyboard_alone_finds_turns_and_downloads(browser: Browser, address:
 
     reach("here.type === 'search'")
     page.keyboard.type("places by sex")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/search?q=places+by+sex")
+    follow_by_key(page)
+    assert page.url.endswith("/search?q=places+by+sex")
     reach("here.matches('.results h2 a') && here.textContent.includes('Places by sex')")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/s/territory/places")
+    follow_by_key(page)
+    assert page.url.endswith("/s/territory/places")
     reach("here.textContent.trim() === 'Choose and arrange'")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**edit=table**")
+    follow_by_key(page)
+    assert "edit=table" in page.url
     reach("here.name === 'place.table.2'")
     page.keyboard.press("Home")
     reach("here.matches('#table .arrange button:not([type])')")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**pivot.table=0-2*1**")
+    follow_by_key(page)
+    assert "pivot.table=0-2~1" in page.url
     assert page.locator("#table tr.group").count() == 14
     reach("here.matches('#table .downloads a') && here.textContent === 'CSV'")
     with page.expect_download() as download:
@@ -218,10 +220,10 @@ def test_ticking_members_takes_effect_and_the_list_can_be_searched(browser: Brow
     part = page.locator("#table fieldset").first
     part.get_by_role("button", name="Tick none").click()
     part.get_by_role("searchbox").fill("grana")
-    assert part.locator(".ticks label:visible").count() == 1
+    expect(part.locator(".ticks label:visible")).to_have_count(1)
     part.get_by_role("button", name="Tick all").click()
-    page.locator("#table .arrange button:not([type])").click()
-    page.wait_for_url("**pick.table.0=E2**")
+    follow(page.locator("#table .arrange button:not([type])"))
+    assert "pick.table.0=E2" in page.url
     assert page.locator("#table tbody th[scope=row]").count() == 1
     page.context.close()
 
@@ -231,8 +233,8 @@ def test_a_click_on_a_figure_offers_the_address_that_leads_to_it(browser: Browse
     cell = page.locator("#table tbody tr").nth(2).locator("td").nth(3)
     text = cell.inner_text()
     cell.click()
-    page.get_by_role("link", name="Link to this figure").click()
-    page.wait_for_url("**cell.table=**")
+    follow(page.get_by_role("link", name="Link to this figure"))
+    assert "cell.table=" in page.url
     marked = page.locator("#table td.here")
     assert marked.inner_text() == text
     assert marked.evaluate("cell => getComputedStyle(cell).outlineStyle") == "solid"
@@ -246,7 +248,7 @@ def test_a_link_to_one_figure_is_had_without_scripts(browser: Browser, address: 
     section.get_by_label("Row", exact=True).fill("14")
     section.get_by_label("Column", exact=True).fill("6")
     text = section.locator("tbody tr").nth(13).locator("td").nth(5).inner_text()
-    section.get_by_role("button", name="Show it").click()
+    follow(section.get_by_role("button", name="Show it"))
     marked = page.locator("td.here")
     assert marked.inner_text() == text
     box = marked.bounding_box()
@@ -260,7 +262,7 @@ def test_branches_close_by_their_links(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/territory/places", java_script_enabled=False)
     table = page.locator("#table")
     before = table.locator("tbody tr").count()
-    table.get_by_role("link", name="Close Norland").click()
+    follow(table.get_by_role("link", name="Close Norland"))
     assert table.locator("tbody tr").count() == before - 3
     assert table.get_by_role("link", name="Open Norland").get_attribute("aria-expanded") == "false"
     page.context.close()

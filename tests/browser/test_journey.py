@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.domain.people import Role
+from tests.browser.conftest import follow
 
 FACTS = Path(__file__).parents[3] / "shared" / "data" / "turnover" / "firms.csv.gz"
 MAIN = "from app.cli import main; main()"
@@ -68,8 +69,8 @@ def enter(browser: Browser, address: str, name: str) -> Page:
     page.goto(f"{address}/studio")
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/studio")
+    follow(page.get_by_role("button", name="Sign in"))
+    assert page.url == f"{address}/studio"
     return page
 
 
@@ -85,39 +86,39 @@ def answer(page: Page, path: str, method: str = "GET", **form: str) -> int:
 
 
 def add_people(admin: Page) -> None:
-    admin.get_by_role("link", name="People").first.click()
+    follow(admin.get_by_role("link", name="People").first)
     form = admin.locator("form", has=admin.get_by_role("button", name="Add the account"))
     for name, role in (("bea", Role.ADMIN), ("ana", Role.ANALYST), ("aud", Role.AUDITOR)):
         form.get_by_label("Name").fill(name)
         form.get_by_label("Role").select_option(role.value)
         form.get_by_label("Password").fill(PASSWORD)
-        form.get_by_role("button").click()
+        follow(form.get_by_role("button"))
         expect(admin.get_by_role("rowheader", name=name)).to_be_visible()
     admin.get_by_label("Four eyes").check()
-    admin.get_by_role("button", name="Save").click()
+    follow(admin.get_by_role("button", name="Save"))
     expect(admin.get_by_label("Four eyes")).to_be_checked()
 
 
 def define(analyst: Page) -> None:
     """A cube by the wizard, three sheets, rules, and the version that they make."""
-    analyst.get_by_role("link", name="Publication").first.click()
-    analyst.get_by_role("button", name="Begin a draft").click()
+    follow(analyst.get_by_role("link", name="Publication").first)
+    follow(analyst.get_by_role("button", name="Begin a draft"))
     draft = analyst.url.partition("?")[0]
     analyst.get_by_label("Title").fill("Turnover of firms")
     analyst.get_by_label("Publisher").fill("Office")
-    analyst.get_by_role("button", name="Start", exact=True).click()
-    analyst.get_by_role("link", name="Add data").click()
+    follow(analyst.get_by_role("button", name="Start", exact=True))
+    follow(analyst.get_by_role("link", name="Add data"))
     analyst.get_by_label("CSV, Parquet or XLSX").set_input_files(FACTS)
-    analyst.get_by_role("button", name="Upload and look at it").click()
+    follow(analyst.get_by_role("button", name="Upload and look at it"))
     for column in UNUSED:
         analyst.get_by_label(f"Role of {column}").select_option("not used")
     analyst.get_by_label("What is counted").fill("Firms")
-    analyst.get_by_role("button", name="Make the cube").click()
+    follow(analyst.get_by_role("button", name="Make the cube"))
     for name, mdx in SHEETS.items():
         analyst.goto(draft)
         analyst.get_by_label("Name in addresses").fill(name)
         analyst.get_by_label("Title").fill(f"Turnover: {name}")
-        analyst.get_by_role("button", name="Add", exact=True).click()
+        follow(analyst.get_by_role("button", name="Add", exact=True))
         save_query(analyst, mdx)
         expect(analyst.get_by_text("Every query can be answered")).to_be_visible()
     save_query(analyst, SHEETS["divisions"].replace("[A21]", "[A22]"))
@@ -129,7 +130,7 @@ def define(analyst: Page) -> None:
     analyst.goto(f"{draft}/text/publication.toml")
     rules = analyst.get_by_label("Text")
     rules.fill(rules.input_value() + DOMINANCE)
-    analyst.get_by_role("button", name="Save").click()
+    follow(analyst.get_by_role("button", name="Save"))
     publish(analyst, draft)
     expect(analyst.get_by_role("status")).to_contain_text("current version now")
 
@@ -137,23 +138,25 @@ def define(analyst: Page) -> None:
 def save_query(analyst: Page, mdx: str) -> None:
     analyst.get_by_label("MDX", exact=True).fill(mdx)
     analyst.keyboard.press("Escape")
-    analyst.get_by_role("button", name="Save and check").click()
+    follow(analyst.get_by_role("button", name="Save and check"))
 
 
 def publish(analyst: Page, draft: str) -> None:
     analyst.goto(f"{draft}/changes")
     analyst.get_by_label("What this version changes").fill("The first tables")
-    analyst.get_by_role("button", name="Publish as the current version").click()
+    follow(analyst.get_by_role("button", name="Publish as the current version"))
 
 
 def recompute(admin: Page) -> None:
     """A job whose page leads to its results, however fast it is."""
-    admin.get_by_role("link", name="Jobs").first.click()
-    admin.get_by_role("button", name="Recompute").click()
+    follow(admin.get_by_role("link", name="Jobs").first)
+    follow(admin.get_by_role("button", name="Recompute"))
     place = admin.locator("#job")
     expect(admin.get_by_role("heading", name="Results by problem")).to_be_visible()
     expect(place.locator(".state")).to_contain_text("done")
     expect(place.locator(".bounds svg")).to_be_visible()
+    # The last page of the job, which follows nothing more.
+    expect(admin.locator("#job:not([data-events])")).to_be_visible()
     assert admin.get_by_text("The job is in the queue").count() == 0
     cost = admin.locator("tbody tr").first.locator("td").nth(6).inner_text()
     figures = re.findall(r"[\d,]+", place.locator("figcaption").inner_text())
@@ -182,11 +185,11 @@ def test_from_the_first_start_to_a_citizen_at_a_table(browser: Browser, address:
     assert answer(ana, "/studio/jobs/1") == 403
     assert answer(aud, "/studio/jobs/1") == 200
 
-    ada.get_by_role("link", name="Releases").first.click()
-    ada.locator("tbody a").first.click()
+    follow(ada.get_by_role("link", name="Releases").first)
+    follow(ada.locator("tbody a").first)
     release = ada.url.removeprefix(address)
     assert ada.get_by_role("button", name="Show it now").count() == 0
-    ada.get_by_role("button", name="Approve").click()
+    follow(ada.get_by_role("button", name="Approve"))
     expect(ada.get_by_role("alert")).to_contain_text("somebody else has to approve it")
     for page in (ana, aud):
         page.goto(address + release)
@@ -195,14 +198,14 @@ def test_from_the_first_start_to_a_citizen_at_a_table(browser: Browser, address:
             assert answer(page, f"{release}/{action}", "POST", version="1") == 403
     assert citizen.goto(f"{address}/en/").status == 503  # type: ignore[union-attr]
     bea.goto(address + release)
-    bea.get_by_role("button", name="Approve").click()
+    follow(bea.get_by_role("button", name="Approve"))
     expect(bea.get_by_role("status")).to_be_visible()
     # People schedule by the minute, for which a test has no time.
     bea.locator("#moment").evaluate("field => { field.step = 1; }")
     bea.get_by_label("Time zone").select_option("UTC")
     moment = moment_in(bea.locator("#clock").inner_text()) + timedelta(seconds=8)
     bea.get_by_label("Date and time").fill(moment.strftime("%Y-%m-%dT%H:%M:%S"))
-    bea.get_by_role("button", name="Schedule").click()
+    follow(bea.get_by_role("button", name="Schedule"))
     expect(bea.locator(".figures")).to_contain_text("scheduled")
     seen = citizen.goto(f"{address}/en/")
     while seen is not None and seen.status == 503:
@@ -214,7 +217,7 @@ def test_from_the_first_start_to_a_citizen_at_a_table(browser: Browser, address:
     shown = bea.locator(".figures div", has_text="First shown").inner_text()
     assert moment_in(shown) >= moment
 
-    citizen.get_by_role("link", name="Turnover: activity").click()
+    follow(citizen.get_by_role("link", name="Turnover: activity"))
     cells = citizen.locator("tbody td").all_inner_texts()
     assert "[c]" in cells
     assert any(re.fullmatch(r"[\d,.]+", cell) for cell in cells)

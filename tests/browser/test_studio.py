@@ -23,6 +23,7 @@ from app.web.app import create_app
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import beside, create_studio
 from demo import create_starter
+from tests.browser.conftest import PATIENCE, follow
 from tests.studio.visitors import NAMES, PASSWORD, staffed
 
 SIZES = {"desktop": (1280, 900), "phone": (360, 740)}
@@ -66,8 +67,8 @@ def enter(browser: Browser, address: str, role: Role, size: str = "desktop", **o
     page.goto(f"{address}/studio")
     page.get_by_label("Name").fill(NAMES[role])
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/studio")
+    follow(page.get_by_role("button", name="Sign in"))
+    assert page.url == f"{address}/studio"
     return page
 
 
@@ -158,21 +159,21 @@ def test_an_analyst_goes_from_facts_to_a_version(browser: Browser, studio: str, 
     facts = tmp_path / "shops.csv"
     facts.write_bytes(FACTS.encode())
     page = enter(browser, studio, Role.ANALYST)
-    page.get_by_role("link", name="Publication").first.click()
-    page.get_by_role("button", name="Begin a draft").click()
-    page.get_by_role("link", name="Add data").click()
+    follow(page.get_by_role("link", name="Publication").first)
+    follow(page.get_by_role("button", name="Begin a draft"))
+    follow(page.get_by_role("link", name="Add data"))
     page.get_by_label("CSV, Parquet or XLSX").set_input_files(facts)
-    page.get_by_role("button", name="Upload and look at it").click()
+    follow(page.get_by_role("button", name="Upload and look at it"))
     assert page.get_by_label("Separator").input_value() == "semicolon"
     assert page.get_by_label("Decimal sign").input_value() == ","
     assert page.get_by_label("Role of town").input_value() == "level"
     assert page.get_by_label("town lies below, or labels").input_value() == "region"
     page.get_by_label("Name of the cube").fill("Shops")
     page.get_by_label("What is counted").fill("Shops")
-    page.get_by_role("button", name="Make the cube").click()
+    follow(page.get_by_role("button", name="Make the cube"))
     page.get_by_label("Name in addresses").fill("shops")
     page.get_by_label("Title").fill("Shops by town")
-    page.get_by_role("button", name="Add", exact=True).click()
+    follow(page.get_by_role("button", name="Add", exact=True))
     mdx = page.get_by_label("MDX", exact=True)
     mdx.fill("")
     mdx.press_sequentially("SELECT [Measures].[Sh", delay=5)
@@ -184,16 +185,16 @@ def test_an_analyst_goes_from_facts_to_a_version(browser: Browser, studio: str, 
     page.keyboard.press("Enter")
     mdx.press_sequentially(".Members ON ROWS FROM [Shops]", delay=1)
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Save and check").click()
+    follow(page.get_by_role("button", name="Save and check"))
     expect(page.get_by_text("Every query can be answered")).to_be_visible()
-    page.get_by_role("link", name="Preview").click()
+    follow(page.get_by_role("link", name="Preview"))
     assert page.get_by_role("complementary").inner_text().count("are new")
     assert set(page.locator("tbody td").all_inner_texts()) == {"[x]"}
-    page.get_by_role("link", name="Back to the editor").click()
-    page.locator(".crumbs").get_by_role("link", name="Draft").click()
-    page.get_by_role("link", name="changes and publish").click()
+    follow(page.get_by_role("link", name="Back to the editor"))
+    follow(page.locator(".crumbs").get_by_role("link", name="Draft"))
+    follow(page.get_by_role("link", name="changes and publish"))
     page.get_by_label("What this version changes").fill("Shops")
-    page.get_by_role("button", name="Publish as the current version").click()
+    follow(page.get_by_role("button", name="Publish as the current version"))
     refused = page.get_by_role("alert")
     expect(refused).to_contain_text("for an admin to do")
     address = page.url.rpartition("/")[0]
@@ -201,23 +202,23 @@ def test_an_analyst_goes_from_facts_to_a_version(browser: Browser, studio: str, 
     admin = enter(browser, studio, Role.ADMIN)
     admin.goto(f"{address}/changes")
     admin.get_by_label("What this version changes").fill("Shops")
-    admin.get_by_role("button", name="Publish as the current version").click()
+    follow(admin.get_by_role("button", name="Publish as the current version"))
     expect(admin.get_by_role("status")).to_contain_text("current version now")
     admin.context.close()
 
 
 def test_an_admin_makes_an_account_and_reads_of_it_in_the_journal(browser: Browser, studio: str) -> None:
     page = enter(browser, studio, Role.ADMIN)
-    page.get_by_role("link", name="People").first.click()
+    follow(page.get_by_role("link", name="People").first)
     form = page.locator("form", has=page.get_by_role("button", name="Add the account"))
     form.get_by_label("Name").fill("eva")
     form.get_by_label("Role").select_option("auditor")
     form.get_by_label("Password").fill("five olive trees in a row")
-    form.get_by_role("button").click()
+    follow(form.get_by_role("button"))
     expect(page.get_by_role("rowheader", name="eva")).to_be_visible()
-    page.get_by_role("link", name="Journal").first.click()
+    follow(page.get_by_role("link", name="Journal").first)
     expect(page.get_by_role("row", name="account.add").first).to_contain_text("eva")
-    page.get_by_role("link", name="Check the chain").click()
+    follow(page.get_by_role("link", name="Check the chain"))
     expect(page.get_by_role("status")).to_contain_text("unbroken")
     page.context.close()
 
@@ -238,13 +239,13 @@ def test_the_studio_works_without_scripts_and_in_three_languages(
     page = enter(browser, studio, Role.ANALYST, java_script_enabled=False)
     page.goto(studio + pages_of(office)["sheet"])
     page.get_by_label("Title", exact=True).first.fill("Pueblos")
-    page.get_by_role("button", name="Save and check").click()
+    follow(page.get_by_role("button", name="Save and check"))
     assert page.get_by_text("Every query can be answered").is_visible()
-    page.get_by_role("link", name="ES", exact=True).click()
+    follow(page.get_by_role("link", name="ES", exact=True))
     assert page.locator("html").get_attribute("lang") == "es"
     page.goto(f"{studio}/studio/publication")
     assert page.get_by_role("button", name="Empezar un borrador").is_visible()
-    page.get_by_role("link", name="CA", exact=True).click()
+    follow(page.get_by_role("link", name="CA", exact=True))
     assert page.get_by_role("button", name="Comença un esborrany").is_visible()
     page.context.close()
 
@@ -253,8 +254,8 @@ def test_the_page_of_a_job_goes_along_with_it(browser: Browser, studio: str, off
     """Step by step as the test, in the worker's place, tells of them: no reload, then the results."""
     table = JobTable(office.store.database)
     page = enter(browser, studio, Role.ADMIN)
-    page.get_by_role("link", name="Jobs").first.click()
-    page.get_by_role("button", name="Recompute").click()
+    follow(page.get_by_role("link", name="Jobs").first)
+    follow(page.get_by_role("button", name="Recompute"))
     place = page.locator("#job")
     expect(place).to_contain_text("waiting")
     page.evaluate("window.sameDocument = true")
@@ -276,7 +277,8 @@ def test_the_page_of_a_job_goes_along_with_it(browser: Browser, studio: str, off
             assert place.locator(".bounds svg .upper").get_attribute("d") != before
         table.report(lease, StepProgress(step, 4, 4, "done"))
     assert page.evaluate("window.sameDocument") is True
-    table.finish(lease, JobState.FAILED, "the test ends it")
+    with page.expect_navigation(timeout=PATIENCE):
+        table.finish(lease, JobState.FAILED, "the test ends it")
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     expect(place).to_contain_text("the test ends it")
     assert page.evaluate("window.sameDocument") is None
