@@ -6,7 +6,7 @@ from functools import partial
 from urllib.parse import urlencode
 
 from anyio.to_thread import run_sync
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from starlette.responses import Response
 
 from app.domain.cube import text_in
@@ -16,7 +16,7 @@ from app.web import api
 from app.web.arrange import Arrangement
 from app.web.contents import Contents
 from app.web.desk import ANYONE, Desk, caching, located
-from app.web.fields import UnknownFieldError, chosen, once, pairs_of
+from app.web.fields import Known, by_name, chosen, fields_of, pairs_of, unasked
 from app.web.files import cells_response
 from app.web.filters import APART, Page, wanted_cells, whole_number
 from app.web.flows import VERSION, Flow, address, agency_of, flows
@@ -24,7 +24,7 @@ from app.web.formats import sdmx
 from app.web.formats.download import Download
 from app.web.formats.registry import FORMATS
 from app.web.language import preferred
-from app.web.locate import AS_OF, RELEASE
+from app.web.locate import RELEASE
 from app.web.negotiation import NO_LANGUAGE, accepted_format, named_format
 from app.web.openapi import openapi_document
 from app.web.pages import Site
@@ -56,9 +56,10 @@ class Api:
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application."""
         get = partial(app.get, response_class=Response, include_in_schema=False)
-        get("/api/v1/openapi.json")(self.openapi)
-        get("/api/v1/catalogue.json")(self.catalogue)
-        get("/api/v1/structure/{name}.json")(self.structure)
+        plain = partial(get, dependencies=[Depends(unasked)])
+        plain("/api/v1/openapi.json")(self.openapi)
+        plain("/api/v1/catalogue.json")(self.catalogue)
+        plain("/api/v1/structure/{name}.json")(self.structure)
         get("/api/v1/dataflows")(self.dataflows)
         get("/api/v1/structure/dataflow/{agency}/{flow}/{version}")(self.dimensions)
         get("/api/v1/data/dataflow/{agency}/{flow}/{version}")(self.data)
@@ -81,19 +82,16 @@ class Api:
         raise RefusalError(404)
 
     async def openapi(self, request: Request) -> Response:
-        once(pairs_of(request), (AS_OF,))
         body = openapi_document(
             self._desk.contents_of(request), self._desk.below(request), self._desk.reader.takes_queries
         )
         return self._json(request, body)
 
     async def catalogue(self, request: Request) -> Response:
-        once(pairs_of(request), (AS_OF,))
         contents = self._desk.contents_of(request)
         return self._json(request, await run_sync(api.catalogue_document, contents, located(request).prefix))
 
     async def structure(self, request: Request, name: str) -> Response:
-        once(pairs_of(request), (AS_OF,))
         catalogue = self._desk.contents_of(request).catalogue
         cube = catalogue.cubes.get(name)
         if cube is None:
@@ -102,7 +100,7 @@ class Api:
 
     async def dataflows(self, request: Request) -> Response:
         contents = self._desk.contents_of(request)
-        fields = once(pairs_of(request), (*_PAGING, AS_OF))
+        fields = fields_of(request, Known(frozenset(_PAGING)))
         found = list(flows(contents).values())
         offset = whole_number(fields, "offset", 0) if "offset" in fields else 0
         limit = min(whole_number(fields, "limit", 1) if "limit" in fields else 100, _MOST_FLOWS)
@@ -113,8 +111,7 @@ class Api:
 
     async def dimensions(self, request: Request, agency: str, flow: str, version: str) -> Response:
         site, found = self._found(request, agency, flow, version)
-        fields = dict(pairs_of(request))
-        once([pair for pair in fields.items() if not pair[0].startswith("p.")], ("lang", AS_OF))
+        fields = fields_of(request, Known(_choices_of(found) | {"lang"}))
 
         def made() -> bytes:
             download, _ = self._cells(request, site, found, fields)
@@ -128,7 +125,8 @@ class Api:
 
     def _data(self, request: Request, site: Site, flow: Flow, key: str) -> Response:
         pairs = pairs_of(request)
-        fields = once([pair for pair in pairs if pair[0] in APART or pair[0].startswith("p.")])
+        own = [pair for pair in pairs if pair[0] in APART or pair[0].startswith("p.")]
+        fields = by_name(own, Known(_choices_of(flow) | set(APART)))
         if "format" in fields:
             form = named_format(fields["format"], LISTS)
         else:
@@ -178,15 +176,10 @@ class Api:
     ) -> tuple[Download, Stamp]:
         """All cells of a flow, and the stamp that lets them out."""
         release = request.scope[RELEASE]
-        choices = chosen(fields)
         if flow.entry is None or flow.query is None:
-            if choices:
-                raise UnknownFieldError({f"p.{min(choices)}": ""})
             served = self._desk.reader.cube(release, flow.cube.name)
             return _of_cube(site, flow, served.cells), served.stamp
-        offered = [f"p.{parameter.name}" for parameter in flow.entry.sheet.parameters]
-        once([(f"p.{name}", value) for name, value in choices.items()], offered)
-        made = site.contents.choices(flow.entry.sheet, choices)
+        made = site.contents.choices(flow.entry.sheet, chosen(fields))
         members = tuple(choice.member.unique_name for choice in made)
         answer = self._desk.reader.answer(release, flow.entry.sheet.id, flow.query.id, members)
         whole = site.view(flow.entry, flow.query, made, answer, Arrangement()).download()
@@ -238,6 +231,12 @@ def _of_cube(site: Site, flow: Flow, cells: Observations) -> Download:
 
 
 _PAGING = ("offset", "limit")
+
+
+def _choices_of(flow: Flow) -> frozenset[str]:
+    """The fields that say a flow's choices."""
+    parameters = flow.entry.sheet.parameters if flow.entry is not None else ()
+    return frozenset(f"p.{parameter.name}" for parameter in parameters)
 
 
 def _varying(fields: dict[str, str]) -> Headers:

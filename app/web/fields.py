@@ -6,7 +6,7 @@ networks append to links is nobody's mistake: it is left aside, and no address o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from urllib.parse import parse_qsl, quote, urlencode
@@ -56,7 +56,7 @@ def _(text: str) -> str:
 
 NO_PARAMETER = _("There is no parameter “%(name)s”.")
 NEAREST = _("There is no parameter “%(name)s”. The nearest is “%(nearest)s”.")
-TWICE = _("“%(name)s” is said twice.")
+_TWICE = _("“%(name)s” is said twice.")
 _CORRECTED = _("Open with “%(name)s”")
 _WITHOUT = _("Open without it")
 
@@ -79,9 +79,9 @@ class Known:
     def nearest(self, name: str) -> str:
         """The field that a name may be a slip for; empty where none is alike."""
         head, dot, number = name.rpartition(".")
-        if dot and number.isdigit() and (found := nearest(head, self.numbered)):
+        if dot and number.isdigit() and (found := _nearest(head, self.numbered)):
             return f"{found}.{number}"
-        return nearest(name, self.names | {AS_OF})
+        return _nearest(name, self.names | {AS_OF})
 
 
 class UnknownFieldError(RefusalError):
@@ -93,7 +93,7 @@ class UnknownFieldError(RefusalError):
         self.wrong = wrong
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def _nearest(name: str, names: Iterable[str]) -> str:
     """The name that is most like another, of those of its kind (what stands before the first dot) if any."""
     kind, dot, _ = name[:_LONGEST].partition(".")
     offered = sorted(names)
@@ -117,9 +117,8 @@ def pairs_of(request: Request) -> Pairs:
     return [pair for pair in pairs if pair[0] not in _APPENDED and not pair[0].startswith(_APPENDED_STARTS)]
 
 
-def known_pairs(request: Request, known: Known) -> Pairs:
+def known_among(pairs: Pairs, known: Known) -> Pairs:
     """The fields in order; `UnknownFieldError` for those that the address doesn't have."""
-    pairs = pairs_of(request)
     if wrong := {name: known.nearest(name) for name, _ in pairs if name not in known}:
         raise UnknownFieldError(wrong)
     return pairs
@@ -127,40 +126,35 @@ def known_pairs(request: Request, known: Known) -> Pairs:
 
 async def unasked(request: Request) -> None:
     """Before routes whose addresses have no fields of their own: `UnknownFieldError` for those there are."""
-    known_pairs(request, Known())
+    known_among(pairs_of(request), Known())
 
 
 def fields_of(request: Request, known: Known) -> dict[str, str]:
-    """The fields by name.
+    """The fields of an address by name; errors as of `pairs_of` and `by_name`."""
+    return by_name(pairs_of(request), known)
+
+
+def by_name(pairs: Pairs, known: Known) -> dict[str, str]:
+    """Fields by name.
 
     Raises
     ------
+    UnknownFieldError
+        For others than those known.
     RefusalError
-        400 for a query string that isn't UTF-8, says a thing twice, or another one than those known.
+        400 for too many, or for one that is said twice.
     """
     fields: dict[str, str] = {}
-    for name, value in known_pairs(request, known):
+    for name, value in known_among(pairs, known):
         if name not in fields:
             fields[name] = value
         elif name.startswith("tick."):
             # Boxes of one name: each value is a term, which has no comma of its own.
             fields[name] += f",{value}"
         else:
-            raise RefusalError(400, TWICE, name=name)
+            raise RefusalError(400, _TWICE, name=name)
     if len(fields) > _MOST_FIELDS:
         raise RefusalError(400)
-    return fields
-
-
-def once(pairs: Pairs, known: Collection[str] | None = None) -> dict[str, str]:
-    """Parameters by name; `RefusalError` 400 for one that is said twice, or isn't known."""
-    fields: dict[str, str] = {}
-    for name, value in pairs:
-        if known is not None and name not in known:
-            raise UnknownFieldError({name: nearest(name, known)})
-        if name in fields:
-            raise RefusalError(400, TWICE, name=name)
-        fields[name] = value
     return fields
 
 

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.observations import Observations, Rows
-from app.web.fields import TWICE, UnknownFieldError, nearest
+from app.web.fields import Known, Pairs, by_name
 from app.web.formats import sdmx
 from app.web.locate import AS_OF
 from app.web.refusals import RefusalError
 
-Pairs = Sequence[tuple[str, str]]
 _Mask = NDArray[np.bool_]
 
 
@@ -84,19 +83,15 @@ def wanted_cells(
     """
     wishes = _Wishes(cells, dimensions)
     known = (*_PERIODS, *_COUNTS, *_PAGING, "dimensionAtObservation")
-    single: dict[str, str] = {}
+    others: Pairs = []
     for name, value in pairs:
         if name.startswith("c[") and name.endswith("]"):
             wishes.condition(name[2:-1], value)
         elif name in wishes.places and name not in known:
             wishes.codes(name, value.split(","))
-        elif name in single:
-            raise RefusalError(400, TWICE, name=name)
         else:
-            single[name] = value
-    offered = (*known, *APART, *wishes.places)
-    if wrong := {name: nearest(name, offered) for name in single if name not in known}:
-        raise UnknownFieldError(wrong)
+            others.append((name, value))
+    single = by_name(others, Known(frozenset((*known, *APART, *wishes.places))))
     if single.get("dimensionAtObservation", "AllDimensions") != "AllDimensions":
         raise RefusalError(400, ONLY_FLAT)
     for name, operator in _PERIODS.items():

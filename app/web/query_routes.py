@@ -13,7 +13,7 @@ from app.domain.errors import Mistake, UserError
 from app.serve.answer import ServedQuery
 from app.web.builder import FIELDS, NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
 from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, unread
-from app.web.fields import Known, fields_of, known_pairs
+from app.web.fields import Known, fields_of, known_among, pairs_of
 from app.web.files import file_response
 from app.web.language import preferred
 from app.web.locate import RELEASE
@@ -55,7 +55,7 @@ class Queries:
         return await run_sync(self._page, request, self._desk.site(request, language))
 
     def _page(self, request: Request, site: Site) -> Response:
-        pairs = known_pairs(request, FIELDS)
+        pairs = known_among(pairs_of(request), FIELDS)
         fields = dict(pairs)
         cubes = site.contents.catalogue.cubes
         name = fields.get("cube") or next(iter(cubes), "")

@@ -15,6 +15,8 @@ from tests.web.visitor import ask
 
 PLACES = "/en/s/territory/places"
 CUBE = "/api/v1/data/dataflow/*/Tax/1.0.0"
+FLOW = "/api/v1/data/dataflow/*/territory_places_table/1.0.0"
+DIMENSIONS = FLOW.replace("data", "structure", 1)
 APPENDED = "utm_source=letter&utm_medium=mail&fbclid=Iw%2BAR0&gclid=x&gclid=y&mtm_campaign=1"
 
 
@@ -72,7 +74,10 @@ def test_a_slip_is_told_by_name_and_leads_on(site: ASGIApp, path: str, wrong: st
         ("/api/v1/dataflows?limits=1", "limits", "limit"),
         ("/api/v1/catalogue.json?limit=1", "limit", ""),
         ("/api/v1/structure/Tax.json?x=1", "x", ""),
-        ("/api/v1/data/dataflow/*/territory_places_table/1.0.0?p.yaer=2021", "p.yaer", "p.year"),
+        (f"{CUBE}?p.year=2021", "p.year", ""),
+        (f"{FLOW}?p.yaer=2021", "p.yaer", "p.year"),
+        (f"{DIMENSIONS}?p.yaer=2021", "p.yaer", "p.year"),
+        (f"{DIMENSIONS}?format=csv", "format", ""),
     ],
 )
 def test_programs_are_told_the_same(site: ASGIApp, path: str, wrong: str, nearest: str) -> None:
@@ -105,6 +110,23 @@ def test_what_is_said_twice_is_named(site: ASGIApp) -> None:
     response = ask(site, f"{PLACES}?p.year=2021&p.year=2022")
     assert response.status_code == 400
     assert "“p.year” is said twice" in html.fromstring(response.content).xpath("string(//h1)")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{CUBE}?startPeriod=2021&startPeriod=2022",
+        f"{CUBE}?lang=en&lang=es",
+        f"{FLOW}?p.year=2021&p.year=2022",
+        f"{DIMENSIONS}?p.year=2021&p.year=2022",
+        "/api/v1/dataflows?limit=1&limit=2",
+    ],
+)
+def test_programs_are_told_what_is_said_twice(site: ASGIApp, path: str) -> None:
+    response = ask(site, path)
+    assert response.status_code == 400
+    name = path.split("?")[1].split("=")[0]
+    assert f"“{name}” is said twice" in json.loads(response.text)["title"]
 
 
 @pytest.mark.parametrize(
