@@ -18,6 +18,7 @@ from app.domain.equation import Equations
 from app.domain.errors import InternalError, UserError
 from app.domain.known import Earlier
 from app.domain.lattice import Bools, Longs, row_of
+from app.domain.least import least_known
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
 from app.domain.statistics import bounds_between
@@ -112,7 +113,8 @@ def problems_of(
 
     status = extended(_status(cells, verdicts, value), float(Status.VIRTUAL), float(Status.VIRTUAL))
     known = (extended(value, 1.0, 1.0) == 0) & (status == Status.SHOWN)
-    lower = extended(_lower_bounds(cells, value, confidentiality.hide_zeros), 0.0, past.lower)
+    _check_signs(cells, value)
+    lower = extended(least_known(cells, confidentiality.hide_zeros), 0.0, past.lower)
     value = extended(value, bounds.slack, past.value)
     _check_equations(cells, equations, value)
     matrix = _relations(equations, known)
@@ -185,21 +187,14 @@ def _status(cells: CubeCells, verdicts: CubePrimaries, value: Floats) -> NDArray
     return status
 
 
-def _lower_bounds(cells: CubeCells, value: Floats, hide_zeros: bool) -> Floats:
-    """What every reader knows at least: counts that are not zero are one or more."""
-    lower = np.full(len(cells), -np.inf)
+def _check_signs(cells: CubeCells, value: Floats) -> None:
     for number, measure in enumerate(cells.cube.measures):
         mine = (cells.coords[:, 0] == number) & cells.has_contributors
-        if measure.is_frequency:
-            lower[mine] = 0.0 if hide_zeros else np.minimum(value[mine], 1.0)
-        elif measure.nonnegative:
-            lower[mine] = 0.0
-        if np.any(lower[mine] > value[mine]):
+        if measure.nonnegative and np.any(value[mine] < 0):
             raise UserError(
                 f"Measure {measure.name} of cube {cells.cube.name} has negative cells. "
                 "Write nonnegative = false for it."
             )
-    return lower
 
 
 def _relations(equations: Equations, known: Bools) -> sparse.csr_array:

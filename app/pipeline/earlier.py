@@ -20,6 +20,7 @@ from app.domain.crawled import CubeCells
 from app.domain.equation import Equations, Floats
 from app.domain.known import Earlier, FactRows, ShownCells
 from app.domain.lattice import Bools, Longs, Space
+from app.domain.least import least_known
 from app.domain.translation import translated
 from app.pipeline.cell_table import as_groups
 
@@ -249,11 +250,8 @@ class _Look:
         cells = shown.cells
         n = len(self._cells)
         value = np.nan_to_num(cells.values)
-        lower = np.full(len(cells), -np.inf)
-        for which, measure in enumerate(cells.cube.measures):
-            mine = (cells.coords[:, 0] == which) & cells.has_contributors
-            if measure.is_frequency or measure.nonnegative:
-                lower[mine] = np.minimum(value[mine], 1.0 if measure.is_frequency else 0.0)
+        # Whether zeros were hidden then isn't kept; who thinks that they weren't knows no less.
+        lower = least_known(cells, hide_zeros=False)
         met = np.flatnonzero(row >= 0)
         same = self._same[state, row[met]]
         where = np.full(len(cells), -2, dtype=np.int64)

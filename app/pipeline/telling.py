@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from app.domain.cellset import Relations
 from app.domain.cube import Cube, IntArray
 from app.domain.lattice import Bools, Longs, row_of
+from app.domain.least import SAME, unit_of
 
-#: Weights closer than this are one.
-SAME = 1e-9
-#: Decimals in which amounts may be counted, and the digits of a weight.
-MOST_DECIMALS = 6
+#: The digits of a weight.
 FINEST = 10**6
 #: Steps of which an amount has so many leave it as uncertain as any rule asks.
 STEPS = 100.0
@@ -46,7 +44,7 @@ class Telling:
         #: What the amounts of each measure are counted in, 0 where they aren't.
         self._unit = np.zeros(len(cube.measures) + 1)
         for place in amounts:
-            self._unit[place] = _unit(self._size[self._measure == place])
+            self._unit[place] = unit_of(self._size[self._measure == place])
 
     def __call__(self, linear: Relations, operands: Longs) -> tuple[Bools, Bools]:
         """Which formulas (bool[f]), and their entries (bool[k]), tell of operands (int64[k], cells)."""
@@ -72,15 +70,6 @@ def _unequal(relation: Longs, size: NDArray[np.float64], n: int) -> Bools:
     np.maximum.at(most, relation, size)
     found: Bools = most > least * (1 + SAME)
     return found
-
-
-def _unit(size: NDArray[np.float64]) -> float:
-    """The largest power of ten, of at most 1, of which all amounts are multiples; 0 if there is none."""
-    for decimals in range(MOST_DECIMALS + 1):
-        scaled = size * 10.0**decimals
-        if np.all(np.abs(scaled - np.round(scaled)) <= SAME * (1 + scaled)):
-            return float(10.0**-decimals)
-    return 0.0
 
 
 @cache

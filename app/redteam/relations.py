@@ -72,12 +72,8 @@ def build_system(knowledge: Knowledge) -> System:
                 system.half[number] = half
             elif sight is not None and sight.empty and not sight.hidden:
                 system.lower[number] = system.upper[number] = 0.0
-            elif (
-                sight is not None
-                and measure.frequency
-                and structure.zeros_shown
-                and not meaning.is_calculated(coordinates)
-            ):
+            elif sight is not None and measure.frequency and not meaning.is_calculated(coordinates):
+                # That nobody is in a cell is always shown.
                 system.lower[number] = 1.0
         if not meaning.is_calculated(coordinates):
             continue

@@ -221,7 +221,6 @@ def _structure(document: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Str
             for measure in document["measures"]
             if measure.get("threshold")
         },
-        bool(catalogue.get("zeros_shown", True)),
     )
 
 

@@ -89,7 +89,6 @@ class Structure:
     measures: Mapping[str, PublicMeasure]
     formulas: Mapping[str, str] = field(default_factory=dict)
     thresholds: Mapping[str, int] = field(default_factory=dict)
-    zeros_shown: bool = True
 
     @cached_property
     def column(self) -> Mapping[str, int]:
