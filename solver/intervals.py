@@ -25,6 +25,8 @@ _STILL = 1e-9
 _ROUNDING = 1e-7
 # Rounding of a movement relative to its largest amount, and amounts beside which that is nothing.
 _FINEST, _CLEAR = 1e-12, 1e6
+# How often a movement is refined at most, and how far each time, in units of the smallest level.
+_REFINEMENTS, _NEAR = 2, 1e6
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -140,15 +142,14 @@ class Intervals:
         number = int(self._merged.part_of[root])
         if number < 0:
             return
-        cells, program = self._merged.parts[number], self._merged.program(number)
+        cells = self._merged.parts[number]
         try:
             for side in (1, -1):
-                move = program.push(int(np.searchsorted(cells, root)), side)[1]
-                if move is None:
+                whole = self._pushed(number, int(np.searchsorted(cells, root)), side)[1]
+                if whole is None:
                     upward = (side == 1) == bool(self._ratio[cell] > 0)
                     (self.up if upward else self.down)[cell] = np.inf
                     continue
-                whole = self._checked(cells, move)
                 np.maximum(self.up, whole, out=self.up)
                 np.maximum(self.down, -whole, out=self.down)
                 self.claims.credit(whole)
@@ -168,12 +169,13 @@ class Intervals:
                 for k in range(len(cells)):
                     if settled[k]:
                         continue
-                    value, move = program.push(k, side)
-                    reach[cells[k]] = value
+                    move, whole = self._pushed(number, k, side)
                     settled[k] = True
-                    if move is None:
+                    if move is None or whole is None:
+                        reach[cells[k]] = np.inf
                         continue
-                    self.claims.credit(self._checked(cells, move))
+                    reach[cells[k]] = max(float(side * move[k]), 0.0)
+                    self.claims.credit(whole)
                     touched = ~settled & (side * move >= limit * (1 - 1e-10)) & np.isfinite(limit)
                     reach[cells[touched]] = side * move[touched]
                     settled |= touched
@@ -189,6 +191,18 @@ class Intervals:
     def components(self) -> int:
         """How many independent parts there are."""
         return len(self._merged.parts)
+
+    def _pushed(self, number: int, k: int, side: int) -> tuple[FloatArray | None, FloatArray | None]:
+        """The movement of a component that pushes its k-th cell farthest, and of all cells; None: no end."""
+        cells, program = self._merged.parts[number], self._merged.program(number)
+        move = program.push(k, side)
+        if move is None:
+            return None, None
+        try:
+            return move, self._checked(cells, move)
+        except InternalError:
+            move = program.refine(k, side, move)
+            return move, self._checked(cells, move)
 
     def _checked(self, cells: IntArray, move: FloatArray) -> FloatArray:
         """The movement of all cells, if it respects relations and bounds."""
@@ -216,9 +230,9 @@ class Intervals:
         program.hold(np.searchsorted(cells, known[self._merged.part_of[known] == number]))
         try:
             for side in (1, -1):
-                move = program.push(int(np.searchsorted(cells, root)), side)[1]
-                if move is not None:
-                    claims.credit(self._checked(cells, move))
+                whole = self._pushed(number, int(np.searchsorted(cells, root)), side)[1]
+                if whole is not None:
+                    claims.credit(whole)
                 else:
                     claims.free(k, side if self._ratio[cell] > 0 else -side)
         except InternalError:
@@ -312,7 +326,8 @@ class _Program:
         rooms = rooms[(rooms > 0) & np.isfinite(rooms)]
         typical = float(np.median(rooms)) if len(rooms) else 1.0
         # Below a billionth of the largest room lies only rounding.
-        finest = max(min(float(level.min()), typical), float(rooms.max(initial=0.0)) * 1e-9)
+        self._finest = float(2.0 ** np.floor(np.log2(min(float(level.min()), typical))))
+        finest = max(self._finest, float(rooms.max(initial=0.0)) * 1e-9)
         self._units = [float(2.0 ** np.floor(np.log2(finest * factor))) for factor in (1.0, 1e3, 1e6)]
         self._held = _NOTHING
         self._build()
@@ -344,13 +359,47 @@ class _Program:
         """What the external bounds leave (float64[cells])."""
         return self._hi if side == 1 else self._lo
 
-    def push(self, k: int, side: int) -> tuple[float, FloatArray | None]:
-        """The farthest movement of a cell, and the whole movement unless unbounded."""
+    def push(self, k: int, side: int) -> FloatArray | None:
+        """The movement of all that takes a cell farthest; None where nothing limits it."""
         result = self._solve(k, side)
-        if result is None:
-            return np.inf, None
-        move = result[0] * self._unit
-        return max(float(side * move[k]), 0.0), move
+        return None if result is None else result[0] * self._unit
+
+    def refine(self, k: int, side: int, move: FloatArray) -> FloatArray:
+        """A movement with its rounding mended, by programs for what is amiss in units near the levels.
+
+        Beside amounts of many digits a program's own tolerance is more than a small level; what a movement
+        misses is small, though, and so is what mends it (iterative refinement: Gleixner, Steffy and Wolter,
+        INFORMS J. Computing 28, 2016).
+        """
+        lo, hi = self._lo.copy(), self._hi.copy()
+        lo[self._held] = hi[self._held] = 0.0
+        # Far finer than the levels, so that the program's tolerance is nothing beside them.
+        unit = self._finest / 64
+        near = _NEAR * self._finest
+        cost = np.zeros(len(move))
+        cost[k] = -float(side)
+        part = self._part
+        matrix = sparse.csr_array((part.coefs, part.indices, part.indptr), shape=(len(part.rows), len(move)))
+        for _ in range(_REFINEMENTS):
+            move = np.clip(move, -lo, hi)
+            missed, noise = matrix @ move, 1e-15 * (abs(matrix) @ abs(move))
+            program = LinearProgram(
+                cost,
+                np.maximum(-lo - move, -near) / unit,
+                np.minimum(hi - move, near) / unit,
+                part.indptr,
+                part.indices,
+                part.coefs,
+                (-missed - noise) / unit,
+                (-missed + noise) / unit,
+            )
+            result = program.solve(seconds=self._clock.seconds_left)
+            if result.status == "limit":
+                raise OutOfTimeError
+            if result.status != "optimal":
+                raise InternalError(f"a refinement ended {result.status}")
+            move = move + result.primal * unit
+        return move
 
     def limit(self, k: int, side: int) -> tuple[float, FloatArray]:
         """The farthest movement, and the relation multipliers that prove it."""

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.linalg import null_space
 from shared import instance_file
 
-from solver import InfeasibleError, InputError, Instance, audit, explain, solve
+from solver import InfeasibleError, InputError, Insider, Instance, audit, explain, solve
 from solver.audit import exposures_among, find_exposures
 
 
@@ -49,6 +49,46 @@ def test_movements_offered_to_the_audit_are_not_trusted(seed: int) -> None:
     moves = sparse.csr_array(np.vstack([honest, wider, rng.normal(size=(4, instance.n)) * 10]))
     expected = [(e.cell, e.attacker) for e in audit(instance, hidden).exposures]
     assert [(e.cell, e.attacker) for e in find_exposures(instance, hidden, moves)] == expected
+
+
+@pytest.mark.parametrize("most", [1e9, 1e12])
+@pytest.mark.parametrize("seed", [2, 3, 4, 5])
+@pytest.mark.parametrize("inside", [False, True], ids=["outsider", "insiders"])
+def test_small_levels_are_judged_beside_amounts_of_many_digits(most: float, seed: int, inside: bool) -> None:
+    """A table of whole amounts and its margins: intervals end in whole units (total unimodularity)."""
+    rng = np.random.default_rng(seed)
+    size = 12
+    table = np.zeros((size + 1, size + 1))
+    table[:-1, :-1] = np.minimum(np.floor(rng.lognormal(0, 9, (size, size)) * 10 ** rng.uniform(1, 4)), most)
+    table[-1] = table[:-1].sum(axis=0)
+    table[:, -1] = table[:, :-1].sum(axis=1)
+    number = np.arange(table.size).reshape(table.shape)
+    relations = np.zeros((2 * len(table), table.size))
+    for row, line in enumerate([*number, *number.T]):
+        relations[row, line[:-1]], relations[row, line[-1]] = 1, -1
+    hidden = np.zeros(table.shape, dtype=np.bool_)
+    hidden[:-1, :-1] = rng.random((size, size)) < 0.5
+    hidden = hidden.ravel()
+    cells = np.flatnonzero(hidden)
+    level = np.where(hidden & ~inside, 0.5, 0.0)
+    others = {int(cell): np.setdiff1d(cells, [cell]) for cell in cells[:6] if inside}
+    instance = Instance.from_arrays(
+        table.ravel(),
+        relations,
+        status=np.where(hidden, "u", "s"),
+        lpl=level,
+        upl=level,
+        insiders=[
+            Insider(f"owner of {cell}", [cell], targets, *np.full((3, len(targets)), 0.5))
+            for cell, targets in others.items()
+        ],
+    )
+    report = audit(instance, hidden)
+    assert report.complete
+    ends = np.concatenate([report.lower, report.upper])
+    assert np.abs(ends - np.round(ends))[np.isfinite(ends)].max() < 1e-2
+    told = [(exposure.cell, exposure.attacker) for exposure in report.exposures]
+    assert [(e.cell, e.attacker) for e in find_exposures(instance, hidden)] == told
 
 
 @settings(max_examples=60, deadline=None)
