@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, urldefrag, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 from lxml.html import HtmlElement
@@ -16,6 +16,7 @@ from app.redteam.exports import DRAWING, FRAGMENT, READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
 from app.redteam.pages import (
     block_of,
+    links_of,
     order_tells,
     parse_page,
     read_block,
@@ -69,8 +70,9 @@ def attack(
     for number, page in enumerate(pages):
         progress(StepProgress("read", number, len(pages), page.address))
         reading.page(page)
-    for _ in site.leftovers():
+    for address, text in site.leftovers():
         progress(StepProgress("read", len(pages), len(pages), "further pages"))
+        reading.arranged(address, text)
     progress(StepProgress("read", len(pages), len(pages)))
     findings, suspicions = list(reading.findings), []
     bounded = checked = 0
@@ -109,9 +111,11 @@ class _Reading:
         self.marks: dict[tuple[str, Coordinates], list[tuple[PageLeak, str]]] = {}
         self.notes: list[str] = []
         self._site = site
+        self._sheets: dict[str, Page] = {}
         self._meanings: dict[tuple[str, tuple[tuple[str, str], ...]], Meaning] = {}
 
     def page(self, page: Page) -> None:
+        self._sheets[urlsplit(page.address).path] = page
         text = self._site.text(page.address)
         tree = parse_page(text) if text else None
         for query in page.queries:
@@ -135,11 +139,8 @@ class _Reading:
             if block is None:
                 self.notes.append(f"{page.address}: no table of {query.identity}")
                 continue
-            leaks, trouble = read_block(block, listed.rows)
-            if trouble:
-                self.notes.append(f"{page.address}: {trouble}")
-            for leak in leaks:
-                self._note_leak(query, meaning, listed.rows[leak.row], leak, page.address)
+            self._block(query, block, listed, page.address)
+            self._elsewhere(query, meaning, block, listed)
             if page.first and any(row.hidden for row in listed.rows):
                 self._sort(page, query, block)
                 self._draw(page, query, meaning, block, listed)
@@ -160,19 +161,51 @@ class _Reading:
 
     def _draw(self, page: Page, query: Query, meaning: Meaning, block: HtmlElement, listed: Document) -> None:
         """Ask for every other way in which the page offers to draw the table."""
-        for link in block.iter("a"):
-            address = urldefrag(link.get("href") or "").url
-            if f"chart.{query.identity}" not in dict(parse_qsl(urlsplit(address).query)):
+        for address in links_of(block):
+            parts = urlsplit(address)
+            on_page = parts.path in ("", urlsplit(page.address).path)
+            if not on_page or f"chart.{query.identity}" not in dict(parse_qsl(parts.query)):
                 continue
             text = self._site.text(address)
             drawn = block_of(parse_page(text), query.identity, query.position) if text else None
-            if drawn is None:
+            if drawn is not None:
+                self._block(query, drawn, listed, address)
+                self._elsewhere(query, meaning, drawn, listed)
+
+    def arranged(self, address: str, text: str) -> None:
+        """A sheet in another arrangement, each of its tables against its own download."""
+        page = self._sheets.get(urlsplit(address).path)
+        if page is None or not urlsplit(address).query:
+            return
+        tree = parse_page(text)
+        for query in page.queries:
+            block = block_of(tree, query.identity, query.position)
+            if block is None:
                 continue
-            leaks, trouble = read_block(drawn, listed.rows)
-            if trouble:
-                self.notes.append(f"{address}: {trouble}")
-            for leak in leaks:
-                self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
+            file = f"/{query.identity}.csv"
+            own = next((link for link in links_of(block) if urlsplit(link).path.endswith(file)), None)
+            listed = self._document("csv", own) if own else None
+            if listed is not None:
+                self._block(query, block, listed, address)
+
+    def _elsewhere(self, query: Query, meaning: Meaning, block: HtmlElement, listed: Document) -> None:
+        """The same table in a frame on other people's pages, and its drawing as a file."""
+        for address in dict.fromkeys(links_of(block)):
+            path = urlsplit(address).path
+            if "/embed/" in path:
+                text = self._site.text(address)
+                if text is not None:
+                    self._block(query, parse_page(text), listed, address)
+            elif path.endswith(f"/{query.identity}.{DRAWING}") and address not in query.downloads.values():
+                self._copy(DRAWING, address, query, meaning, listed)
+
+    def _block(self, query: Query, block: HtmlElement, listed: Document, address: str) -> None:
+        meaning = self._meaning(query, self.cubes[query.cube].structure)
+        leaks, trouble = read_block(block, listed.rows)
+        if trouble:
+            self.notes.append(f"{address}: {trouble}")
+        for leak in leaks:
+            self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
 
     def _meaning(self, query: Query, structure: Structure) -> Meaning:
         key = (query.cube, tuple(sorted(query.formulas.items())))
@@ -198,21 +231,23 @@ class _Reading:
     def _copies(self, query: Query, meaning: Meaning, listed: Document) -> None:
         """The downloads that repeat the cells of the tidy CSV."""
         for kind, address in query.downloads.items():
-            if kind not in COPIES:
-                continue
-            content = self._site.content(address)
-            if content is None:
-                continue
-            try:
-                leaks = (
-                    workbook_leaks(content, listed.rows)
-                    if kind == "xlsx"
-                    else export_leaks(kind, content, listed.rows)
-                )
-                for leak in leaks:
-                    self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
-            except UnreadableError as error:
-                self.notes.append(f"{address}: {error}")
+            if kind in COPIES:
+                self._copy(kind, address, query, meaning, listed)
+
+    def _copy(self, kind: str, address: str, query: Query, meaning: Meaning, listed: Document) -> None:
+        content = self._site.content(address)
+        if content is None:
+            return
+        try:
+            leaks = (
+                workbook_leaks(content, listed.rows)
+                if kind == "xlsx"
+                else export_leaks(kind, content, listed.rows)
+            )
+            for leak in leaks:
+                self._note_leak(query, meaning, listed.rows[leak.row], leak, address)
+        except UnreadableError as error:
+            self.notes.append(f"{address}: {error}")
 
     def _learn(self, query: Query, meaning: Meaning, document: Document) -> None:
         structure = self.cubes[query.cube].structure

@@ -1,239 +1,283 @@
-"""Reading a drawing: which cell each mark stands for, and whether a hidden one's place or colour tells it."""
+"""Reading the drawings of a page or a file: every mark that stands for a cell, every text and line beside.
+
+A drawing is read as what it is: bars and pyramids along, lines up, scatters both ways by the names of their
+axes, maps by their colours and the column that each is of. What can't be read is said, so that a drawing that
+nobody understands isn't taken for a clean one.
+"""
 
 from __future__ import annotations
 
-import itertools
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 
-import numpy as np
 from lxml.html import HtmlElement
 
+from app.redteam.geometry import (
+    LENGTHS,
+    NEAR,
+    PLACES,
+    SHAPES,
+    Mark,
+    look_of,
+    marks_of,
+    numbers_in,
+    read_looks,
+    read_places,
+    shown_marks,
+    spans_of,
+)
+from app.redteam.labels import Labels, digits_of, numbers_of, placed, title_of
 from app.redteam.report import PageLeak
 from app.redteam.tables import TableRow
 
-_GEOMETRY = ("x", "y", "width", "height", "cx", "cy", "r", "x1", "x2", "y1", "y2")
-#: How well the marks of shown cells must lie on a line for their scale to count as understood.
-_FIT = 2e-3
-_FIGURE = re.compile(r"\d(?:[\d.,'’\s]*\d)?")
+_PLOTS = frozenset({"plot", "tiles", "areas"})
+#: Directions in which the figures of a drawing run; of one of another kind, both may.
+_SIDES = {"bars": "x", "pyramid": "x", "lines": "y", "tiles": "", "areas": ""}
+#: Attributes of a mark that hold numbers of places, sizes and names, not of cells.
+_DRAWN = {*PLACES, *LENGTHS["x"], *LENGTHS["y"], *LENGTHS[""]} | {
+    *("class", "id", "fill", "d", "points", "transform", "dx", "dy", "href", "viewbox", "overflow"),
+}
+_DIGIT = re.compile(r"\d")
 
 
-def drawn_leaks(block: HtmlElement, rows: Sequence[TableRow]) -> Iterator[PageLeak]:
-    """Hidden cells that a drawing says, or that the scale of the shown ones reads from it."""
-    labels = _Labels(rows)
+def read_drawings(block: HtmlElement, rows: Sequence[TableRow]) -> tuple[list[PageLeak], list[str]]:
+    """Hidden cells that drawings say, or that the scale of the shown ones reads from them; and what of the
+    drawings couldn't be read."""
+    labels = Labels(rows)
+    leaks: list[PageLeak] = []
+    trouble: list[str] = []
+    reaches: dict[HtmlElement | None, list[bool]] = {}
+    for element in _plots(block):
+        plot = _Plot(element, rows, labels)
+        plot.read()
+        leaks += plot.leaks
+        trouble += plot.trouble
+        # The two halves of a pyramid have one scale.
+        reaches.setdefault(element.getparent(), []).append(plot.reaches)
+    if not all(any(found) for found in reaches.values()):
+        trouble.append("an axis that reaches further than the shown figures need")
+    figures = {digits_of(f"{Decimal(repr(row.value)):f}") for row in rows if row.value is not None}
+    if not {digits_of(limit) for limit in _limits(block)} <= figures:
+        trouble.append("a class of a map with a limit that no cell shows")
+    return leaks, list(dict.fromkeys(trouble))
+
+
+def _plots(block: HtmlElement) -> Iterator[HtmlElement]:
+    """What marks are drawn in: the plots of a chart, the maps, or a drawing that has neither."""
     for drawing in block.iter("svg"):
-        if any(ancestor.tag == "svg" for ancestor in drawing.iterancestors()):
+        if any(a.tag == "svg" for a in drawing.iterancestors()) or drawing.get("aria-hidden") == "true":
             continue
-        marks: list[_Mark] = []
-        for row, label in _placed(_named(drawing, labels), rows):
-            if rows[row].hidden and label.figure:
-                value = numbers_of(label.figure)[0]
-                yield PageLeak(row, "in the page", value, value)
-            marks += _marks(row, label.element)
-        shown = [mark for mark in marks if rows[mark.row].value is not None]
-        hidden = [mark for mark in marks if rows[mark.row].hidden]
-        yield from _measured(shown, hidden, rows)
-        yield from _coloured(shown, hidden, rows)
+        inner = [svg for svg in drawing.iter("svg") if _PLOTS & _classes_of(svg)]
+        yield from inner or ([] if "stub" in _classes_of(drawing) else [drawing])
 
 
-def numbers_of(text: str) -> list[float]:
-    """The numbers in a text, as English writes them."""
-    return [float(found.replace(",", "")) for found in re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)]
+def _classes_of(element: HtmlElement) -> set[str]:
+    return set((element.get("class") or "").split())
 
 
-@dataclass(frozen=True)
-class _Label:
-    """What a mark is called: the cells (rows) that it may stand for, and the figure it tells, if any."""
+def _kind(plot: HtmlElement) -> str:
+    """What kind of drawing a plot belongs to, empty when its surroundings don't say."""
+    for element in (plot, *plot.iterancestors()):
+        for kind in ("scatter", *_SIDES):
+            if kind in _classes_of(element):
+                return kind
+    return ""
+
+
+def _axes(plot: HtmlElement) -> tuple[str, str] | None:
+    """The measures of a scatter, across and up, by the texts with arrows beside it."""
+    across = [t.text_content().strip() for t in plot.iter("text")]
+    right = [text.removesuffix("→").strip() for text in across if text.endswith("→")]
+    for above in plot.iterancestors():
+        up = [t.text_content().strip() for t in above.iter("p", "text")]
+        names = [text.removeprefix("↑").strip() for text in up if text.startswith("↑")]
+        if names and right:
+            return right[-1], names[-1]
+    return None
+
+
+def _above(plot: HtmlElement) -> str:
+    """The column that a map is of, where there are several: a caption, or in a file the text before it."""
+    for above in plot.iterancestors("figure"):
+        caption = above.find("figcaption")
+        if caption is not None:
+            return str(caption.text_content()).strip()
+    before = plot.getprevious()
+    if before is None or before.tag != "text" or before.get("class"):
+        return ""
+    return str(before.text_content()).strip()
+
+
+def _limits(block: HtmlElement) -> Iterator[str]:
+    """The limits of classes of colour, as the legends of maps say them."""
+    for key in block.iter("svg"):
+        colours = [rect for rect in key.findall("rect") if re.fullmatch(r"c\d+", rect.get("class") or "")]
+        if not colours or key.find("title") is not None:
+            continue
+        line = next(key.iterancestors("li"), key.getnext())
+        if line is not None:
+            yield from filter(_DIGIT.search, line.text_content().split(" – "))
+
+
+def _grid(plot: HtmlElement) -> tuple[dict[str, list[float]], dict[str, dict[float, str]]]:
+    """Places of the grid's lines, by the direction that they follow one another in, and the texts there."""
+    lines: dict[str, set[float]] = {"x": set(), "y": set()}
+    texts: dict[str, dict[float, str]] = {"x": {}, "y": {}}
+    beside = plot.getprevious()
+    stub = [beside] if beside is not None and "stub" in _classes_of(beside) else []
+    for group in (*(g for g in plot.iter("g") if _classes_of(g) & {"grid", "along"}), *stub):
+        for line in group.iter("line"):
+            for side, (start, end) in spans_of(numbers_in(line)).items():
+                if start == end:
+                    lines[side].add(start)
+        for text in group.iter("text"):
+            for side in lines.keys() & numbers_in(text).keys():
+                texts[side][numbers_in(text)[side]] = text.text_content()
+    return {side: sorted(places) for side, places in lines.items()}, {
+        side: {place: texts[side][place] for place in places & texts[side].keys()}
+        for side, places in lines.items()
+    }
+
+
+def _is_zero(text: str) -> bool:
+    return "0" in text and not digits_of(text)
+
+
+def _told(element: HtmlElement, name: str) -> Iterator[str]:
+    """What the parts of a named mark say besides its name, in texts and attributes."""
+    for part in element.iter():
+        if not isinstance(part.tag, str) or part.tag == "title":
+            continue
+        yield from (value for key, value in part.attrib.items() if key not in _DRAWN)
+        text = part.text_content().strip().rstrip("…") if part.tag == "text" else ""
+        if text not in name:
+            yield text
+
+
+@dataclass
+class _Plot:
+    """One plot: which hidden cells it tells, and what couldn't be read of it."""
 
     element: HtmlElement
-    rows: tuple[int, ...]
-    figure: str
+    rows: Sequence[TableRow]
+    labels: Labels
+    leaks: list[PageLeak] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)
+    reaches: bool = True
 
+    def read(self) -> None:
+        self._kind = _kind(self.element)
+        self._lines, self._ticks = _grid(self.element)
+        named = [e for e in self.element.iter() if e is not self.element and title_of(e)]
+        ways: list[tuple[str, str, int | None]] = [(_above(self.element), _SIDES.get(self._kind, "xy"), None)]
+        if self._kind == "scatter":
+            names = _axes(self.element)
+            if names is None:
+                self.trouble.append("a scatter whose axes have no names")
+                return
+            ways = [(name, side, at) for at, (name, side) in enumerate(zip(names, "xy", strict=True))]
+        for context, sides, beside in ways:
+            marks = self._titled(named, context, beside)
+            for side in sides:
+                self._places(marks, side)
+            self._places(marks, "")
+            looks = read_looks(marks, self.rows)
+            self.leaks += looks.leaks
+            if looks.unread - {leak.row for leak in self.leaks}:
+                self.trouble.append("a hidden cell that is drawn as a shown one")
+        self._untitled(marks, named)
 
-class _Labels:
-    """Which cells a mark's title names: those whose telling captions stand in it, longest, as whole words.
+    def _titled(self, named: Sequence[HtmlElement], context: str, beside: int | None) -> list[Mark]:
+        """The marks that say which cell they are, in words that may tell too much themselves."""
+        found = [self.labels.of(element, context, beside) for element in named]
+        if None in found and self.rows:
+            self.trouble.append("a mark that names no cell")
+        marks: list[Mark] = []
+        for row, label in placed(filter(None, found), self.rows):
+            if self.rows[row].hidden:
+                for text in (label.figure, *_told(label.element, label.name)):
+                    self._said(row, text)
+            marks += marks_of(row, label.element, self.element)
+        return marks
 
-    Members may be called by numbers, so what follows the last colon, a mark's figure, is looked at only when
-    nothing before it names a cell. Several cells may be called the same: a province and its capital.
-    """
+    def _said(self, row: int, text: str) -> None:
+        if _DIGIT.search(text):
+            value = (numbers_of(text) or [math.nan])[0]
+            self.leaks.append(PageLeak(row, "in the page", value, value))
 
-    def __init__(self, rows: Sequence[TableRow]) -> None:
-        names = rows[0].captions if rows else ()
-        telling = [name for name in names if len({row.captions[name] for row in rows}) > 1]
-        #: What all of them share, a year or an area, stands in titles too.
-        self._shared = tuple(rows[0].captions[name] for name in names if name not in telling) if rows else ()
-        self._named: dict[tuple[str, ...], list[int]] = {}
-        for number, row in enumerate(rows):
-            self._named.setdefault(tuple(row.captions[name] for name in telling), []).append(number)
-        # The longest come first: a caption may be part of another.
-        found = [(sum(map(len, captions)), captions) for captions in self._named if any(captions)]
-        self._captions = sorted(found, key=lambda pair: -pair[0])
+    def _places(self, marks: Sequence[Mark], side: str) -> None:
+        lines = self._lines.get(side, [])
+        # Bars have the whole width; of a pyramid's grid, the line in the middle isn't drawn.
+        grid = (lines[0], lines[-1]) if lines and self._kind in ("lines", "scatter") else None
+        ticks = self._ticks.get(side, {})
+        known = [(place, found[0]) for place, text in ticks.items() if (found := numbers_of(text))]
+        read = read_places(marks, self.rows, side, grid, known)
+        self.leaks += read.leaks
+        if self._kind and read.unread - {leak.row for leak in self.leaks}:
+            self.trouble.append("a hidden cell with a place of its own on a scale that isn't understood")
+        spans = [mark.spans[side] for mark in shown_marks(marks, self.rows) if side in mark.spans]
+        if len(lines) > 2 and spans:
+            near = min(map(min, spans)) < lines[1] + NEAR or _is_zero(ticks.get(lines[0], ""))
+            far = max(map(max, spans)) > lines[-2] - NEAR or _is_zero(ticks.get(lines[-1], ""))
+            self.reaches &= near and far
 
-    def of(self, element: HtmlElement) -> _Label | None:
-        title = _title(element)
-        if not title:
-            return None
-        head, _, tail = title.rpartition(":")
-        named = self._standing_in(head)
-        if named:
-            told = tail
-        else:
-            named, told = self._standing_in(title), title
-            for caption in sorted((*itertools.chain(*named[:1]), *self._shared), key=len, reverse=True):
-                told = told.replace(caption, " ", 1)
-        if not named:
-            return None
-        rows = sorted(row for captions in named for row in self._named[captions])
-        return _Label(element, tuple(rows), told.strip() if numbers_of(told) else "")
-
-    def _standing_in(self, text: str) -> list[tuple[str, ...]]:
-        """The longest captions that stand in a text; several are made of the same words."""
-        found: list[tuple[str, ...]] = []
-        longest = 0
-        for length, captions in self._captions:
-            if found and length < longest:
-                break
-            if all(caption in text for caption in captions) and all(map(_word_of(text), captions)):
-                found.append(captions)
-                longest = length
-        return found
-
-
-def _word_of(text: str) -> Callable[[str], bool]:
-    return lambda caption: re.search(rf"(?<!\w){re.escape(caption)}(?!\w)", text) is not None
-
-
-def _title(element: HtmlElement) -> str:
-    if not isinstance(element.tag, str):
-        return ""
-    found = element.find("title")
-    return (found.text_content() if found is not None else element.get("aria-label") or "").strip()
-
-
-def _named(drawing: HtmlElement, labels: _Labels) -> dict[tuple[int, ...], list[_Label]]:
-    """The marks of a drawing in its order, by the cells that they may stand for."""
-    named: dict[tuple[int, ...], list[_Label]] = {}
-    for element in drawing.iter():
-        label = labels.of(element)
-        if label is not None:
-            named.setdefault(label.rows, []).append(label)
-    return named
-
-
-def _placed(
-    named: dict[tuple[int, ...], list[_Label]], rows: Sequence[TableRow]
-) -> Iterator[tuple[int, _Label]]:
-    """Each mark with the one cell that it stands for.
-
-    Of cells that are called the same, a mark that tells the figure of a shown one is that one's. Another
-    figure is a hidden one's: nobody else has it. Marks without a figure are taken in the order of the cells,
-    all of them when none tells a figure, else the hidden ones.
-    """
-    for candidates, labels in named.items():
-        if len(candidates) == 1:
-            yield from ((candidates[0], label) for label in labels)
-            continue
-        shown = [row for row in candidates if rows[row].value is not None]
-        hidden = [row for row in candidates if rows[row].hidden]
-        if len(labels) == len(shown) + len(hidden) and not any(label.figure for label in labels):
-            yield from zip(sorted(shown + hidden), labels, strict=True)
-            continue
-        left = []
-        for label in labels:
-            own = next((row for row in shown if label.figure and _tells(label.figure, rows[row])), None)
-            if own is None:
-                left.append(label)
+    def _untitled(self, marks: Sequence[Mark], named: Sequence[HtmlElement]) -> None:
+        """Texts and strokes that say no cell: are they a hidden one's?"""
+        names = set(named)
+        for shape in self.element.iter(*SHAPES, "text"):
+            above = list(shape.iterancestors())
+            if shape in names or not names.isdisjoint(above) or any(a.tag == "defs" for a in above):
+                continue
+            if any("grid" in _classes_of(a) for a in above) or "axis" in _classes_of(shape):
+                continue
+            numbers = numbers_in(shape)
+            if shape.tag == "text":
+                for mark in self._hidden_at(marks, spans_of(numbers), "xy"):
+                    self._said(mark.row, shape.text_content())
             else:
-                shown.remove(own)
-                yield own, label
-        waiting = hidden or shown
-        for number, label in enumerate(left):
-            if waiting:
-                yield waiting[min(number, len(waiting) - 1)], label
+                self._nameless(marks, shape.tag, look_of(shape), numbers)
+
+    def _nameless(
+        self, marks: Sequence[Mark], tag: str, look: frozenset[str], numbers: Mapping[str, float]
+    ) -> None:
+        """A shape without a name: a stroke from figure to figure, or a hidden one's whose row it lies in."""
+        spans = spans_of(numbers)
+        if set(spans) != {"x", "y"}:
+            self.trouble.append("a shape without a name")
+            return
+        ends = [dict(zip("xy", end, strict=True)) for end in zip(*spans.values(), strict=True)]
+        if tag == "line":
+            spots = [mark.spans for mark in marks if len(mark.spans) == 2]
+            odd = [end for end in ends if not any(_at(end, spot) for spot in spots)]
+            found = [{side: (place, place) for side, place in end.items()} for end in odd]
+        else:
+            found = [spans]
+        side = _SIDES.get(self._kind, "")
+        for spot in found:
+            hidden = self._hidden_at(marks, spot, "x" if side == "y" else "y") if side else []
+            # Of several hidden cells in one place it may be another's.
+            self.trouble.append("a shape without a name")
+            for mark in hidden:
+                self._places([*shown_marks(marks, self.rows), Mark(mark.row, tag, look, numbers, spot)], side)
+
+    def _hidden_at(
+        self, marks: Sequence[Mark], spot: Mapping[str, tuple[float, float]], sides: str
+    ) -> list[Mark]:
+        """Hatching of hidden cells that a spot lies in, seen in some directions."""
+        return [
+            mark
+            for mark in marks
+            if self.rows[mark.row].hidden
+            and all(side in mark.spans and side in spot for side in sides)
+            and all(
+                mark.spans[side][0] - NEAR <= sum(spot[side]) / 2 <= mark.spans[side][1] + NEAR
+                for side in sides
+            )
+        ]
 
 
-def _tells(figure: str, row: TableRow) -> bool:
-    """Whether a figure is a cell's number, in any language's signs and any power of ten (per cent)."""
-    found = _FIGURE.search(re.sub(r"[Ee][+-]?\d+", "", figure))
-    return found is not None and _digits(found.group()) == _digits(f"{Decimal(repr(row.value)):f}")
-
-
-def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text).strip("0")
-
-
-@dataclass(frozen=True)
-class _Mark:
-    row: int
-    tag: str
-    classes: frozenset[str]
-    geometry: dict[str, float]
-
-
-def _marks(row: int, element: HtmlElement) -> Iterator[_Mark]:
-    for shape in element.iter():
-        if not isinstance(shape.tag, str):
-            continue
-        geometry = {}
-        for name in _GEOMETRY:
-            text = (shape.get(name) or "").rstrip("%px ")
-            if re.fullmatch(r"-?\d+(\.\d+)?", text):
-                geometry[name] = float(text)
-        if geometry:
-            classes = frozenset((shape.get("class") or "").split())
-            yield _Mark(row, shape.tag, classes, geometry)
-
-
-def _measured(
-    shown: Sequence[_Mark], hidden: Sequence[_Mark], rows: Sequence[TableRow]
-) -> Iterator[PageLeak]:
-    """Read hidden marks with the scale that the shown ones give."""
-    for tag in sorted({mark.tag for mark in hidden}):
-        for name in _GEOMETRY:
-            known = [
-                (mark.geometry[name], rows[mark.row].value or 0.0)
-                for mark in shown
-                if mark.tag == tag and name in mark.geometry
-            ]
-            if len({place for place, _ in known}) < 3:
-                continue
-            places, values = np.array(known).T
-            slope, start = np.polyfit(places, values, 1)
-            error = float(np.abs(slope * places + start - values).max())
-            if error > _FIT * float(np.ptp(values)) or not slope:
-                continue
-            read = [mark for mark in hidden if mark.tag == tag and name in mark.geometry]
-            same = len(read) > 1 and len({mark.geometry[name] for mark in read}) == 1
-            for mark in read:
-                if same or _fills_the_plot(mark):
-                    continue
-                value = float(slope * mark.geometry[name] + start)
-                yield PageLeak(mark.row, "drawn", value - error, value + error)
-
-
-def _fills_the_plot(mark: _Mark) -> bool:
-    """Whether a mark reaches the edge of the plot, so that its length says nothing about its cell."""
-    g = mark.geometry
-    return any(
-        abs(g.get(a, 0.0) + g.get(b, -1.0) - 100.0) < 0.02 for a, b in (("x", "width"), ("y", "height"))
-    )
-
-
-def _coloured(
-    shown: Sequence[_Mark], hidden: Sequence[_Mark], rows: Sequence[TableRow]
-) -> Iterator[PageLeak]:
-    """A hidden mark in a colour that stands for a class of values."""
-    ranges: dict[tuple[str, frozenset[str]], list[float]] = {}
-    for mark in shown:
-        ranges.setdefault((mark.tag, mark.classes), []).append(rows[mark.row].value or 0.0)
-    for tag in {tag for tag, _ in ranges}:
-        spans = sorted((min(v), max(v), c) for (t, c), v in ranges.items() if t == tag and c)
-        ordered = len(spans) >= 3 and all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
-        if not ordered or sum(len(v) for (t, _), v in ranges.items() if t == tag) < 2 * len(spans):
-            continue
-        for mark in hidden:
-            for low, high, classes in spans:
-                if mark.tag == tag and mark.classes == classes:
-                    yield PageLeak(mark.row, "drawn", low, high)
+def _at(end: Mapping[str, float], spot: Mapping[str, tuple[float, float]]) -> bool:
+    return all(abs(end[side] - spot[side][0]) < NEAR for side in "xy")

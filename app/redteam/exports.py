@@ -63,9 +63,9 @@ def _drawing_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLea
 
 def _page_leaks(content: bytes, rows: Sequence[TableRow]) -> Iterator[PageLeak]:
     leaks, trouble = read_block(parse_page(content.decode()), rows)
+    yield from leaks
     if trouble:
         raise UnreadableError(trouble)
-    yield from leaks
 
 
 def _same(one: float | None, other: float | None) -> bool:

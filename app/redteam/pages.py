@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 from typing import Any
+from urllib.parse import urldefrag, urlsplit
 
 from lxml import html
 from lxml.html import HtmlElement
 
-from app.redteam.drawings import drawn_leaks, numbers_of
+from app.redteam.drawings import read_drawings
+from app.redteam.labels import numbers_of
 from app.redteam.report import PageLeak
 from app.redteam.tables import TableRow
 
@@ -32,19 +35,29 @@ def block_of(page: HtmlElement, identity: str, position: int) -> HtmlElement | N
     return tables[position] if position < len(tables) else None
 
 
+def links_of(block: HtmlElement) -> Iterator[str]:
+    """Where the links of a part of a page lead, and the frames that it offers to other people's pages."""
+    for link in block.iter("a"):
+        yield urldefrag(link.get("href") or "").url
+    for code in block.iter("pre"):
+        for frame in re.findall(r'<iframe src="([^"]+)"', code.text_content()):
+            parts = urlsplit(unescape(frame))
+            yield parts._replace(scheme="", netloc="").geturl()
+
+
 def read_block(block: HtmlElement, rows: Sequence[TableRow]) -> tuple[list[PageLeak], str]:
     """Leaks of a query's part of a page against its download, and what couldn't be read of it."""
     leaks: list[PageLeak] = []
-    trouble = ""
+    trouble: list[str] = []
     for table in block.iter("table"):
         cells = [cell for cell in table.iter("td") if "corner" not in (cell.get("class") or "")]
         if len(cells) != len(rows):
-            trouble = f"a table of {len(cells)} cells where the download has {len(rows)}"
+            trouble.append(f"a table of {len(cells)} cells where the download has {len(rows)}")
             continue
         leaks += _table_leaks(cells, rows)
     leaks += _script_leaks(block, rows)
-    leaks += drawn_leaks(block, rows)
-    return leaks, trouble
+    drawn, unread = read_drawings(block, rows)
+    return leaks + drawn, "; ".join(trouble + unread)
 
 
 def rows_as_printed(block: HtmlElement) -> list[tuple[str, ...]]:

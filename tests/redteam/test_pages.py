@@ -59,7 +59,7 @@ VEIL = bar("veil", "Cedar: confidential")
     [
         table(CLEAN),
         bars(VEIL),
-        bars(bar("veil", "Cedar: confidential", "37%", "63%")),
+        bars(bar("veil", "Cedar: confidential", "84%", "16%")),
         table(CLEAN) + "<script>const values = [40, 25, null, 70, 10]</script>",
     ],
 )
@@ -77,6 +77,7 @@ def test_clean_pages_give_nothing(inner: str) -> None:
         (table(CLEAN) + "<div data-chart='{\"series\": [[40, 25, 17, 70, 10]]}'></div>", 17),
         (bars(bar("veil", "Cedar: 17")), 17),
         (bars(bar("veil", "Cedar: confidential", width="20.4%")), 17),
+        (bars(bar("veil", "Cedar: confidential", "20.4%", "79.6%")), 17),
     ],
 )
 def test_each_way_to_leak_is_seen(inner: str, value: float) -> None:
