@@ -10,7 +10,7 @@ from scipy import linalg
 
 from app.domain.cube import Cube, IntArray
 from app.domain.equation import Entries, Floats
-from app.domain.identity import Identity, identity_sums
+from app.domain.identity import Identity, pair_sums
 from app.domain.known import FactRows
 from app.domain.lattice import Longs, Space
 
@@ -95,10 +95,8 @@ def counts_alike(cube: Cube, space: Space, values: Callable[[IntArray], Floats])
             one, other = times(cells[met[unsure]], pair)
             wrong = np.abs(one - factor[place[unsure]] * other) > NOTHING * one
             alike[place[unsure[wrong]]] = False
-            new = np.isin(met, rows)
-            for size in np.unique(factor[alike]).tolist():
-                mine = met[new & (alike & (factor == size))[place]]
-                found += identity_sums(space, [((pair[0], 1.0), (pair[1], -size))], cells, mine)
+            new = np.isin(met, rows) & alike[place]
+            found += pair_sums(space, pair, cells, met[new], factor[place[new]])
         return found
 
     return proposals
