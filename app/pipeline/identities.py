@@ -77,10 +77,12 @@ def counts_alike(cube: Cube, space: Space, values: Callable[[IntArray], Floats])
             sides.append(np.nan_to_num(values(at)))
         return sides[0], sides[1]
 
+    differ: dict[tuple[int, int], set[bytes]] = {pair: set() for pair in pairs}
+
     def proposals(cells: IntArray, rows: Longs) -> list[Entries]:
         found = []
         for pair in pairs:
-            met = np.flatnonzero(np.isin(cells[:, 0], pair) & space.has_contributors(cells))
+            met = rows[np.isin(cells[rows, 0], pair)]
             roof = cells[met].copy()
             roof[:, [0, *spread]] = 0
             roofs, place = np.unique(roof, axis=0, return_inverse=True)
@@ -94,8 +96,11 @@ def counts_alike(cube: Cube, space: Space, values: Callable[[IntArray], Floats])
             unsure = np.flatnonzero((alike & ~((factor == 1) & (kinds[pair[0]] == "count")))[place])
             one, other = times(cells[met[unsure]], pair)
             wrong = np.abs(one - factor[place[unsure]] * other) > NOTHING * one
-            alike[place[unsure[wrong]]] = False
-            new = np.isin(met, rows) & alike[place]
+            names = list(map(bytes, roofs))
+            # Each row comes once; what one tells of its roof holds for those that come later.
+            differ[pair].update(names[number] for number in np.unique(place[unsure[wrong]]).tolist())
+            alike &= [name not in differ[pair] for name in names]
+            new = alike[place]
             found += pair_sums(space, pair, cells, met[new], factor[place[new]])
         return found
 
