@@ -219,6 +219,9 @@ class Answerer:
         self._check_cube(query, source)
         ev = self._looking(self._ready(), raw, shown)
         calculations = Calculations(ev, self._cube)
+        if len(query.definitions) > self._limits.definitions:
+            cause = f"The query defines more than {self._limits.definitions:,} members and sets."
+            raise UserError(source.mistake(query.definitions[-1].at, cause, "Split the query."))
         for definition in query.definitions:
             if isinstance(definition, MemberDefinition):
                 calculations.add_query(definition, source)

@@ -101,6 +101,10 @@ class Calculations:
                 numbers[key] = self._number(key, value, source)
             else:
                 style[key] = self._text(key, value, source) if isinstance(value, String) else to_text(value)
+        words = self.ev.limits.words
+        if max(map(len, (last.text, *captions.values(), *style.values()))) > words:
+            cause = f"A name, caption or format has {words:,} letters at most."
+            raise UserError(source.mistake(definition.at, cause))
         formula, form = _formatted(definition.formula, style.get("FORMAT_STRING"))
         decimals = int(numbers["DECIMALS"]) if "DECIMALS" in numbers else format_decimals(form)
         member = CalculatedMember(

@@ -27,6 +27,7 @@ from app.cube.formulas import (
     work_out,
 )
 from app.cube.keys import unique_rows
+from app.cube.levels import CircleError, by_level, levels
 from app.cube.looking import Asked, Looked, Placed, covered_by, references, worked_out
 from app.cube.port import Group
 from app.cube.source import Bools, CellSource, Readings
@@ -37,7 +38,7 @@ from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
 from app.domain.lattice import row_of
 
 Ints = NDArray[np.int64]
-#: Where no row is calculated, nobody asks for relations of one.
+#: Nobody asks for relations where no row is calculated, nor of what readers ask of a release.
 _NO_RELATION = sparse.csr_array((0, 0))
 
 
@@ -54,6 +55,10 @@ class Plan:
     formula: Formula
     leaves: list[Leaf]
     operands: list[Ints]
+
+
+#: Plans and places in their rows, in the order of working out.
+Steps = Sequence[tuple[Plan, Ints]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,27 +139,13 @@ class _Solver:
         calculated = np.zeros(len(coords), dtype=bool)
         for plan in self.plans:
             calculated[plan.rows] = True
-        levels = self._levels(len(coords))
-        values = self._values(coords, calculated, levels)
-        if not self.plans:
-            filled = ~np.isnan(values) | self.hidden
-            return Solved(
-                coords,
-                values,
-                self.hidden,
-                self.secret,
-                asked,
-                filled,
-                _NO_RELATION,
-                np.zeros(0),
-                _NO_RELATION,
-                {},
-                calculated,
-                (),
-                {},
-            )
-        filled = self._filled(values, calculated, levels)
-        linear, constant, depends, kind = self._relations(coords, levels)
+        steps = self._steps(calculated)
+        values = self._values(coords, calculated, steps)
+        filled = self._filled(values, calculated, steps)
+        if self.plans and not self.source.hides:
+            linear, constant, depends, kind = self._relations(coords, calculated)
+        else:
+            linear, constant, depends, kind = _NO_RELATION, np.zeros(0), _NO_RELATION, {}
         return Solved(
             coords,
             values,
@@ -243,29 +234,26 @@ class _Solver:
                 plan.operands.append(place[start : start + n].reshape(len(plan.rows), width))
                 start += n
 
-    def _levels(self, n: int) -> Ints:
-        """How many formulas deep each row is: 0 for cells of the facts."""
-        level = np.zeros(n, dtype=np.int64)
-        limit = sum(len(plan.rows) for plan in self.plans)
-        changed = True
-        while changed:
-            changed = False
-            for plan in self.plans:
-                deepest = np.zeros(len(plan.rows), dtype=np.int64)
-                for operands in plan.operands:
-                    np.maximum(deepest, level[operands].max(axis=1, initial=0), out=deepest)
-                if np.any(level[plan.rows] != deepest + 1):
-                    changed = True
-                    level[plan.rows] = deepest + 1
-                    if deepest.max() > limit:
-                        definition = plan.definition
-                        cause = f"The formula of {definition.member.name} refers to itself."
-                        raise UserError(definition.source.mistake(definition.at, cause))
-        return level
+    def _steps(self, calculated: Bools) -> Steps:
+        """Plans, and which of their rows, in the order in which their values can be worked out."""
+        none = np.zeros(0, dtype=np.int64)
+        rows, operands = [none], [none]
+        for plan in self.plans:
+            for block in plan.operands:
+                rows.append(np.repeat(plan.rows, block.shape[1]))
+                operands.append(block.ravel())
+        try:
+            level = levels(calculated, np.concatenate(rows), np.concatenate(operands))
+        except CircleError as circle:
+            definition = next(plan.definition for plan in self.plans if circle.row in plan.rows)
+            cause = f"The formula of {definition.member.name} refers to itself."
+            raise UserError(definition.source.mistake(definition.at, cause)) from None
+        steps = by_level(level, [plan.rows for plan in self.plans])
+        return [(self.plans[number], places) for number, places in steps]
 
     # Values
 
-    def _values(self, coords: IntArray, calculated: Bools, level: Ints) -> FloatArray:
+    def _values(self, coords: IntArray, calculated: Bools, steps: Steps) -> FloatArray:
         values = np.full(len(coords), np.nan)
         base = np.flatnonzero(~calculated)
         readings = self.source.read(coords[base], self.ev)
@@ -285,16 +273,11 @@ class _Solver:
         grain[base] = grains[coords[base, 0]]
         if self.source.knows_formulas:
             grain[base[(coords[base] >= np.array(self.own)).any(axis=1)]] = -1
-        for depth in range(1, int(level.max(initial=0)) + 1):
-            for plan in self.plans:
-                chosen = np.flatnonzero(level[plan.rows] == depth)
-                if len(chosen):
-                    self._work_out(plan, chosen, values, grain, coords)
+        for plan, chosen in steps:
+            self._work_out(plan, chosen, values, grain, coords)
         return values
 
-    def _work_out(
-        self, plan: Plan, chosen: NDArray[np.intp], values: FloatArray, grain: Ints, coords: IntArray
-    ) -> None:
+    def _work_out(self, plan: Plan, chosen: Ints, values: FloatArray, grain: Ints, coords: IntArray) -> None:
         rows = plan.rows[chosen]
         place = iter(range(len(plan.leaves)))
         hidden = np.full(len(rows), self.source.hides and is_withheld(plan.formula))
@@ -335,15 +318,12 @@ class _Solver:
         self.secret[rows] = secret
         values[rows] = np.where(hidden, np.nan, result) if hidden.any() else result
 
-    def _filled(self, values: FloatArray, calculated: Bools, level: Ints) -> Bools:
+    def _filled(self, values: FloatArray, calculated: Bools, steps: Steps) -> Bools:
         filled = (~np.isnan(values) | self.hidden) & ~calculated
-        for depth in range(1, int(level.max(initial=0)) + 1):
-            for plan in self.plans:
-                chosen = np.flatnonzero(level[plan.rows] == depth)
-                if len(chosen):
-                    met = (filled[operands[chosen]] for operands in plan.operands)
-                    leaves = (np.logical_or.reduce(table, axis=1) for table in met)
-                    filled[plan.rows[chosen]] = may_be_filled(plan.formula, len(chosen), leaves)
+        for plan, chosen in steps:
+            met = (filled[operands[chosen]] for operands in plan.operands)
+            leaves = (np.logical_or.reduce(table, axis=1) for table in met)
+            filled[plan.rows[chosen]] = may_be_filled(plan.formula, len(chosen), leaves)
         return filled
 
     def recomputed(self, formula: Recompute, coords: IntArray) -> Readings:
@@ -382,7 +362,7 @@ class _Solver:
     # Relations
 
     def _relations(
-        self, coords: IntArray, level: Ints
+        self, coords: IntArray, calculated: Bools
     ) -> tuple[sparse.csr_array, FloatArray, sparse.csr_array, dict[int, str]]:
         """Linear combinations and dependencies of calculated rows, down to facts and groups."""
         n = len(coords)
@@ -405,8 +385,8 @@ class _Solver:
         direct = _matrix(parts, n)
         pattern = _matrix([(rows, operands, np.ones(len(rows))) for rows, operands in touches], n)
         opaque[list(kind)] = False
-        self._inherit(direct, (level > 0) & ~opaque, kind)
-        replaced = (level > 0) & ~opaque
+        self._inherit(direct, calculated & ~opaque, kind)
+        replaced = calculated & ~opaque
         linear_too = replaced.copy()
         linear_too[list(kind)] = False
         linear = direct

@@ -33,11 +33,23 @@ class Limits:
         On the axes of an answer.
     operands : int
         Cells of an answer with all operands of its formulas.
+    definitions : int
+        Members and sets that a query defines.
+    steps : int
+        Expressions that are evaluated, each for each position of the sets around it.
+    letters : int
+        Of a text that is made on the way.
+    words : int
+        Letters of a name, caption, format or text that stands in an answer, at each of its cells perhaps.
     """
 
     tuples: int = 1_000_000
     cells: int = 2_000_000
     operands: int = 8_000_000
+    definitions: int = 100_000
+    steps: int = 50_000_000
+    letters: int = 100_000_000
+    words: int = 10_000
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
+from app.cube.budget import Budget
 from app.cube.context import Context
 from app.cube.names import Column
 from app.cube.values import (
@@ -16,7 +17,6 @@ from app.cube.values import (
     TupleValue,
     Value,
 )
-from app.domain.errors import UserError
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, Text, Withheld, constant
 from app.mdx.tree import Expression, Name
 
@@ -31,7 +31,7 @@ def number_of(text: str) -> Linear | None:
     return constant(Fraction(text.strip())) if NUMBER.fullmatch(text) else None
 
 
-class Conversions(ABC):
+class Conversions(Budget, ABC):
     """Takes values as what a function or operator needs; what can't be is told with its position.
 
     Attributes
@@ -47,9 +47,6 @@ class Conversions(ABC):
     @abstractmethod
     def evaluate(self, node: Expression, ctx: Context) -> Value:
         """The value of an expression."""
-
-    def error(self, ctx: Context, at: int, cause: str, remedy: str = "") -> UserError:
-        return UserError(ctx.source.mistake(at, cause, remedy))
 
     def kind(self, value: Value) -> str:
         match value:
@@ -134,6 +131,8 @@ class Conversions(ABC):
         node = self.given(node, ctx)
         value = self.evaluate(node, ctx)
         if isinstance(value, str) and self.gives_texts:
+            if len(value) > self.limits.words:
+                raise self.error(ctx, node.at, f"A text in cells has {self.limits.words:,} letters at most.")
             return Text(value)
         return self.as_formula(value, node, ctx)
 
@@ -168,6 +167,7 @@ class Conversions(ABC):
         value = self.evaluate(node, ctx)
         if not isinstance(value, str):
             raise self.error(ctx, node.at, f"Expected a text, but this is {self.kind(value)}.")
+        self.write(len(value), node, ctx)
         return value
 
     def to_column(self, node: Expression | None, ctx: Context) -> int:

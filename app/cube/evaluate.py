@@ -94,7 +94,7 @@ class Evaluator(Conversions):
         limits: Limits | None = None,
     ) -> None:
         self.names = names
-        self.limits = limits or Limits()
+        super().__init__(limits or Limits())
         self.columns: tuple[Column, ...] = names.columns
         self.definitions: dict[tuple[int, int], Definition] = dict(definitions or {})
         self.sets: dict[str, tuple[Expression, Source]] = {}
@@ -118,7 +118,6 @@ class Evaluator(Conversions):
             if column.hierarchy.unlisted
         }
         self._looking = 0
-        self._spent = 0
         self._made: dict[str, SetValue] = {}
         #: What functions keep for the other cells that they are evaluated for.
         self.kept: dict[object, Any] = {}
@@ -204,6 +203,7 @@ class Evaluator(Conversions):
         return found + [None] * (most - len(found))
 
     def evaluate(self, node: Expression, ctx: Context) -> Value:
+        self.step(node, ctx)
         match node:
             case Name():
                 return self._name(node, ctx)
@@ -318,20 +318,6 @@ class Evaluator(Conversions):
             ]
         return self.looked(list(zip(formulas, places, strict=True)), ctx, call)
 
-    def spend(self, parts: int, node: Expression | None, ctx: Context) -> None:
-        """Count what formulas over sets are made of, which takes longer than working them out.
-
-        Raises
-        ------
-        UserError
-            When it is too much for one query.
-        """
-        self._spent += parts
-        most = self.limits.operands // 4
-        if self._spent > most:
-            cause = f"Formulas over sets take in more than {most:,} cells, each cell with a set of its own."
-            raise self.error(ctx, 0 if node is None else node.at, cause, "Split the query.")
-
     def value_anywhere(self, expression: Expression | None, members: SetValue, ctx: Context) -> Value | None:
         """An expression as it is at every position of a set: a constant or a formula of the cells there.
 
@@ -404,9 +390,10 @@ class Evaluator(Conversions):
             self._looking -= 1
 
     def _seen(self, value: Value) -> Value:
-        if isinstance(value, SetValue) and (self.within or self._unlisted):
-            return self.visible(value)
-        return value
+        if not isinstance(value, SetValue):
+            return value
+        self.made(value)
+        return self.visible(value) if self.within or self._unlisted else value
 
     def visible(self, members: SetValue) -> SetValue:
         """The set without what a sub-select leaves out, and what the cube doesn't list."""

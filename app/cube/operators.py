@@ -26,7 +26,9 @@ def _chain(ev: Evaluator, node: Chain, ctx: Context) -> Value:
     if "||" in node.operators or any(isinstance(value, str) for value in values):
         if not all(isinstance(value, str) for value in values) or "-" in node.operators:
             raise ev.error(ctx, node.at, "Texts can only be joined to texts.")
-        return "".join(value for value in values if isinstance(value, str))
+        texts = [value for value in values if isinstance(value, str)]
+        ev.write(sum(map(len, texts)), node, ctx)
+        return "".join(texts)
     if any(isinstance(value, SetValue) for value in values):
         return _set_chain(ev, node, ctx)
     result = ev.as_formula(values[0], node.operands[0], ctx)

@@ -86,7 +86,9 @@ def axis_properties(
     names = Names(cube)
     numbers = {column.hierarchy.unique_name: column.number for column in names.columns}
     on_axis = [numbers[member.hierarchy] for member in positions[0]] if positions else []
-    asked = [_asked(names, name, on_axis, source) for name in axis.properties] if positions else []
+    wanted = (_asked(names, name, on_axis, source) for name in axis.properties if positions)
+    # A name that is said again, in small letters perhaps, is the same property.
+    asked = list({(item.label.upper(), item.columns): item for item in wanted}.values())
     seen: dict[str, Mapping[str, str | None]] = {}
 
     def properties(member: AxisMember) -> Mapping[str, str | None]:

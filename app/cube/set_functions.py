@@ -319,10 +319,12 @@ def _generate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     over = ev.to_any_set(target, ctx)
     places = [ctx.at(position) for position in over.tuples()]
     values = [ev.evaluate(node, place) for place in places]
-    if values and all(isinstance(value, str) for value in values):
+    texts = [value for value in values if isinstance(value, str)]
+    if values and len(texts) == len(values):
         ev.to_set(target, ctx)
         between = "" if word is None else ev.to_text(word, ctx)
-        return between.join(value for value in values if isinstance(value, str))
+        ev.write(sum(map(len, texts)) + len(texts) * len(between), call, ctx)
+        return between.join(texts)
     everything = ev.flag(word, ("ALL",), ctx) == "ALL"
     parts = [ev.as_set(value, node, place) for value, place in zip(values, places, strict=True)]
     joined = ev.join(parts, [node.at] * len(parts), ctx)

@@ -91,6 +91,8 @@ def _visual_totals(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, form = ev.arguments(call, 1, 2, ctx)
     members = ev.to_set(target, ctx)
     pattern = "*" if form is None else ev.to_text(form, ctx)
+    if len(pattern) > ev.limits.words:
+        raise ev.error(ctx, call.at, f"A pattern of names has {ev.limits.words:,} letters at most.")
     if not len(members):
         return members
     if len(members.columns) != 1:

@@ -95,7 +95,9 @@ def _part(ev: Evaluator, call: Call, ctx: Context) -> Value:
     first, second, third = ev.arguments(call, 2, 3, ctx)
     text = ev.to_text(first, ctx)
     if call.function.upper() == "REPLACE":
-        return text.replace(ev.to_text(second, ctx), ev.to_text(third, ctx))
+        old, new = ev.to_text(second, ctx), ev.to_text(third, ctx)
+        ev.write(len(text) + text.count(old) * max(len(new) - len(old), 0), call, ctx)
+        return text.replace(old, new)
     start = ev.to_integer(second, ctx) - 1
     if start < 0:
         raise ev.error(ctx, call.at, "Mid counts from 1.")

@@ -34,24 +34,39 @@ def cell_keys(cube: Cube, space: Space, coords: IntArray) -> tuple[str, ...]:
     return tuple("".join(row) for row in zip(*parts, strict=True))
 
 
-def in_space(space: Space, coords: IntArray, calculated: Sequence[CalculatedMember]) -> IntArray:
-    """Coordinates of an answer (int32[n, 1+H]) with its calculated members numbered as a space does.
+class Numbering:
+    """Numbers the calculated members of an answer as a space does.
 
-    Cells that may differ in value differ in coordinates.
+    Parameters
+    ----------
+    space : Space
+        Takes in those that it doesn't have.
+    calculated : sequence of CalculatedMember
+        In the order in which the answer numbers them.
     """
-    if not calculated:
-        return coords.copy()
-    numbers = [list(range(size)) for size in space.own.tolist()]
-    placed: Placed = {}
-    for member in calculated:
-        placed[member.column, len(numbers[member.column])] = member
-        numbers[member.column].append(space.number(member.column, member.terms, member.key))
-    found = coords.copy()
-    for column, known in enumerate(numbers):
-        found[:, column] = np.array(known, dtype=np.int32)[coords[:, column]]
-    _tell_sums_from_groups(space, coords, placed, found)
-    _tell_orders(space, coords, placed, found)
-    return found
+
+    def __init__(self, space: Space, calculated: Sequence[CalculatedMember]) -> None:
+        self.space = space
+        self._placed: Placed = {}
+        numbers = [list(range(size)) for size in space.own.tolist()]
+        for member in calculated:
+            self._placed[member.column, len(numbers[member.column])] = member
+            numbers[member.column].append(space.number(member.column, member.terms, member.key))
+        self._numbers = [np.array(known, dtype=np.int32) for known in numbers]
+
+    def __call__(self, coords: IntArray) -> IntArray:
+        """Coordinates of the answer (int32[n, 1+H]) as the space has them.
+
+        Cells that may differ in value differ in coordinates.
+        """
+        found = coords.copy()
+        if not self._placed:
+            return found
+        for column, known in enumerate(self._numbers):
+            found[:, column] = known[coords[:, column]]
+        _tell_sums_from_groups(self.space, coords, self._placed, found)
+        _tell_orders(self.space, coords, self._placed, found)
+        return found
 
 
 def _tell_sums_from_groups(space: Space, coords: IntArray, placed: Placed, found: IntArray) -> None:
@@ -59,11 +74,13 @@ def _tell_sums_from_groups(space: Space, coords: IntArray, placed: Placed, found
     if space.additive.all():
         return
     otherwise = ~space.adds_up(coords)
-    for (column, number), member in placed.items():
-        if member.terms is not None and not member.takes_together:
-            rows = otherwise & (coords[:, column] == number)
-            if rows.any():
-                found[rows, column] = space.number(column, None, member.key)
+    for column, own in enumerate(space.own.tolist()):
+        for number in np.unique(coords[:, column][coords[:, column] >= own]).tolist():
+            member = placed[column, number]
+            if member.terms is not None and not member.takes_together:
+                rows = otherwise & (coords[:, column] == number)
+                if rows.any():
+                    found[rows, column] = space.number(column, None, member.key)
 
 
 def _tell_orders(space: Space, coords: IntArray, placed: Placed, found: IntArray) -> None:

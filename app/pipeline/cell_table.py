@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.port import CubeServer, Group
-from app.domain.cell_key import cell_keys, in_space
+from app.domain.cell_key import Numbering, cell_keys
 from app.domain.cellset import CellSet
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
@@ -67,7 +67,7 @@ class CellTable:
         Cells that its axes hang on count as cells: readers see which are larger.
         """
         n = cellset.n_cells + cellset.n_read
-        coords = in_space(self.space, cellset.coords, cellset.calculated)
+        coords = Numbering(self.space, cellset.calculated)(cellset.coords)
         self._shown.append(coords[:n])
         coords = recorded(self.space, self._twins, coords)
         self._blocks.append(_Block(coords, cellset.values, n))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
@@ -22,7 +23,8 @@ from app.cube.port import Group
 from app.cube.properties import axis_properties
 from app.cube.source import Bools, Readings
 from app.domain.catalogue import Catalogue
-from app.domain.cell_key import cell_keys, in_space
+from app.domain.cell_key import Numbering, cell_keys
+from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import UserError
 from app.domain.lattice import Longs, Space
@@ -35,7 +37,15 @@ from app.mdx import Query, parse
 from app.serve.port import Asked
 
 #: What anybody may ask at once.
-LIMITS = Limits(tuples=50_000, cells=100_000, operands=1_000_000)
+LIMITS = Limits(
+    tuples=50_000,
+    cells=100_000,
+    operands=1_000_000,
+    definitions=1_000,
+    steps=300_000,
+    letters=1_000_000,
+    words=250,
+)
 #: Characters of a query.
 MAX_TEXT = 200_000
 #: Cubes of releases that are kept ready.
@@ -84,7 +94,7 @@ class ReleaseCube:
             axis_properties(self.cube, asked, axis.positions, query.source)
             for asked, axis in zip(query.axes, answered.axes, strict=True)
         )
-        cell_properties = tuple(name.parts[-1].text.upper() for name in query.cell_properties)
+        cell_properties = tuple(dict.fromkeys(name.parts[-1].text.upper() for name in query.cell_properties))
         return Asked(self.cube.name, masked, answered.hierarchies, properties, cell_properties)
 
 
@@ -120,6 +130,38 @@ class Adhoc:
             return self._cubes[key]
 
 
+@dataclass(frozen=True, eq=False)
+class _Formulas:
+    """The calculated members of a query, by the numbers that it gives them.
+
+    ``adding`` and ``finished`` (a bool[...] for each column) say of each number whether it is no formula that
+    doesn't only add, and whether its key is known.
+    """
+
+    members: list[CalculatedMember]
+    numbering: Numbering
+    adding: list[Bools]
+    finished: list[Bools]
+
+    @classmethod
+    def of(cls, cube: Cube, members: list[CalculatedMember]) -> _Formulas:
+        numbering = Numbering(Space.of(cube), members)
+        adding = [[True] * size for size in numbering.space.own.tolist()]
+        finished = [[True] * size for size in numbering.space.own.tolist()]
+        for member in members:
+            adding[member.column].append(member.terms is not None)
+            finished[member.column].append(bool(member.key))
+        return cls(members, numbering, [np.array(item) for item in adding], [np.array(i) for i in finished])
+
+    @staticmethod
+    def everywhere(known: list[Bools], coords: IntArray) -> Bools:
+        """Rows of coordinates of which all numbers are known to be so."""
+        result = np.ones(len(coords), dtype=np.bool_)
+        for column, flags in enumerate(known):
+            result &= flags[coords[:, column]]
+        return result
+
+
 class _Cells:
     """The released cells of one cube, as `app.cube.source.CellSource`."""
 
@@ -144,10 +186,8 @@ class _Cells:
         """
         calculated: Bools = coords >= self._own
         several = calculated.sum(axis=1)
-        adding = np.ones(len(coords), dtype=np.bool_)
-        for (column, number), definition in ev.definitions.items():
-            if definition.member.terms is None:
-                adding &= coords[:, column] != number
+        known = self._formulas(ev)
+        adding = known.everywhere(known.adding, coords)
         may: Bools = (several > 0) & (adding | ((several == 1) & (not ev.within)))
         rows = np.flatnonzero(may)
         may[rows] = self._rows(coords[rows], ev) >= 0
@@ -172,17 +212,21 @@ class _Cells:
         rows = np.full(len(coords), -1, dtype=np.int64)
         if (coords >= self._own).any():
             # A key is known once the query's definitions are all there.
-            unfinished = [place for place, item in ev.definitions.items() if not item.member.key]
-            usable = np.ones(len(coords), dtype=np.bool_)
-            for column, number in unfinished:
-                usable &= coords[:, column] != number
-            members = [ev.definitions[place].member for place in sorted(ev.definitions)]
-            space = Space.of(self._cube)
-            coords = np.where(usable[:, None], in_space(space, coords, members), coords)
+            known = self._formulas(ev)
+            usable = known.everywhere(known.finished, coords)
+            coords = np.where(usable[:, None], known.numbering(coords), coords)
             formulas = np.flatnonzero(usable & (coords >= self._own).any(axis=1))
-            keys = cell_keys(self._cube, space, coords[formulas])
+            keys = cell_keys(self._cube, known.numbering.space, coords[formulas])
             rows[formulas] = [self._by_key.get(key, -1) for key in keys]
         own = np.flatnonzero((coords < self._own).all(axis=1))
         place = self._index.find(coords[own])
         rows[own[place >= 0]] = self._row[place[place >= 0]]
         return rows
+
+    def _formulas(self, ev: Evaluator) -> _Formulas:
+        """What is known of the query's calculated members, made again when one came or changed."""
+        members = [ev.definitions[place].member for place in sorted(ev.definitions)]
+        kept: _Formulas | None = ev.kept.get(_Formulas)
+        if kept is None or kept.members != members:
+            kept = ev.kept[_Formulas] = _Formulas.of(self._cube, members)
+        return kept

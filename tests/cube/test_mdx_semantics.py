@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.cube.port import CubeServer
-from app.domain.cell_key import cell_keys, in_space
+from app.domain.cell_key import Numbering, cell_keys
 from app.domain.cellset import CellSet
 from app.domain.errors import UserError
 from app.domain.lattice import Space
@@ -370,7 +370,7 @@ def test_equal_formulas_have_equal_keys(server: CubeServer) -> None:
         text = f"WITH MEMBER [Place].[X] AS {formula} SELECT [Place].[X] ON 0 FROM Tax WHERE [Time].[2022]"
         answer = server.execute(parse(text))
         space = Space.of(answer.cube)
-        coords = in_space(space, answer.coords[:1], answer.calculated)
+        coords = Numbering(space, answer.calculated)(answer.coords[:1])
         return set(cell_keys(answer.cube, space, coords))
 
     same = keys("Aggregate({[Place].[28001], [Place].[08001]})")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import httpx
@@ -20,6 +22,7 @@ from app.cube.xmla.server import open_cube
 from app.domain.cube import Cube, Hierarchy, Level, Measure
 from app.domain.errors import OperatorError, UserError
 from app.domain.publication import CubeDefinition, MeasureDefinition, RemoteDefinition
+from app.mdx import parse
 from tests.cube import xmla_answers as answers
 from tests.cube.engines import RawXmla
 from tests.cube.office import AT, office
@@ -265,3 +268,23 @@ def test_without_a_count_there_are_no_profiles() -> None:
     server._remote = replace(server._remote, count="")
     with pytest.raises(UserError, match=r"\[contributors\]"):
         server.measure(np.array([[1, 1]], np.int32), (), 2)
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "9" * 5000, "-1", "x", "1.0", " "], ids=map(str, range(6)))
+@pytest.mark.parametrize("element", ["LEVEL_NUMBER", "MEMBER_ORDINAL", "CellOrdinal", "LNum"])
+def test_what_a_server_gives_for_a_number_breaks_nothing(
+    facts: tuple[CubeDefinition, CubeServer], element: str, number: str
+) -> None:
+    """One sentence, or an answer without what it was said of: nothing that nobody foresaw."""
+    definition, server = facts
+    raw = RawXmla(server)
+
+    def spoilt(request: httpx.Request) -> httpx.Response:
+        text = raw.respond(request.content).decode()
+        text = re.sub(rf"<{element}>[^<]*</{element}>", f"<{element}>{number}</{element}>", text)
+        text = re.sub(rf'{element}="[^"]*"', f'{element}="{number}"', text)
+        return httpx.Response(200, content=text.encode())
+
+    with suppress(OperatorError, UserError):
+        opened = open_cube(definition, remote("http://olap.example"), httpx.MockTransport(spoilt))
+        opened.execute(parse("SELECT [Measures].Members ON 0 FROM [Tax]"))

@@ -262,6 +262,66 @@ def test_limits(reader: LiveReader) -> None:
         ask(reader, f"SELECT {many} ON 0, Generate([Place].Members, {power}, ALL) ON 1 FROM Firms")
 
 
+def within(depth: int) -> str:
+    """A set that goes through the towns once for each town, that often."""
+    towns = "[Place].[Town].Members"
+    return f"Generate({towns}, Head({within(depth - 1)}, 1))" if depth else towns
+
+
+MANY = "Generate([Place].[Town].Members, [Place].[Town].Members * [Activity].[Activity].Members, ALL)"
+LONG = "a" * 50_000
+
+
+def measure(formula: str, name: str = "X", more: str = "") -> str:
+    """A query of one calculated measure, at each of many towns and activities."""
+    made = f"WITH MEMBER [Measures].[{name}] AS {formula}{more}"
+    return f"{made} SELECT [Measures].[{name}] ON 0, {MANY} ON 1 FROM Firms"
+
+
+#: Queries of which a few words would take hours, or all memory; and what is said of each.
+GROWING = {
+    f"SELECT {within(14)} ON 0 FROM Firms": "sets within sets too often",
+    f"SELECT Filter({MANY}, Count({within(12)}) > 0) ON 0 FROM Firms": "sets within sets too often",
+    measure("Replace(" * 40 + '"aaaaaaaaaa"' + ', "a", "aaaaaaaaaa")' * 40): "longer than 1,000,000 letters",
+    measure(f'Len(Generate({MANY}, "{LONG}"))'): "longer than 1,000,000 letters",
+    measure(f'"{LONG}"'): "250 letters at most",
+    measure(f'IIf([Measures].[Firms] > 1, "{LONG}", 1)'): "250 letters at most",
+    measure("1", more=f", FORMAT_STRING = '{LONG}'"): "250 letters at most",
+    measure("1", more=f", CAPTION = '{LONG}'"): "250 letters at most",
+    measure("1", LONG): "250 letters at most",
+    f"SELECT VisualTotals([Place].Members, '{'*' * 50_000}') ON 0 FROM Firms": "250 letters at most",
+    f"WITH {' '.join(f'SET [S{n}] AS [Place]' for n in range(2000))} SELECT FROM Firms": "more than 1,000",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), GROWING.items(), ids=map(str, range(len(GROWING))))
+def test_a_query_that_grows_beyond_measure_is_refused_where_it_does(
+    reader: LiveReader, text: str, told: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        ask(reader, text)
+    (mistake,) = refused.value.mistakes
+    assert told in mistake.cause
+    assert mistake.line == 1
+
+
+def test_what_is_said_again_is_answered_once(reader: LiveReader) -> None:
+    cased = ", ".join("member_caption"[:n].upper() + "member_caption"[n:] for n in range(14))
+    text = f"SELECT [Place].[Town].Members DIMENSION PROPERTIES {cased} ON 0 FROM Firms"
+    release_id = reader.live_id()
+    assert release_id is not None
+    asked = reader.ask(release_id, f"{text} CELL PROPERTIES {', '.join(['VALUE'] * 500)}").asked
+    assert asked.cell_properties == ("VALUE",)
+    assert {len(member) for position in asked.properties[0] for member in position} == {1}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 30, 900])
+def test_a_chain_of_formulas_is_worked_out_link_by_link(reader: LiveReader, depth: int) -> None:
+    links = "".join(f"MEMBER [Measures].[X{n + 1}] AS '[Measures].[X{n}] + 1' " for n in range(depth))
+    text = f"WITH MEMBER [Measures].[X0] AS '1' {links}SELECT [Measures].[X{depth}] ON 0 FROM Firms"
+    assert ask(reader, text).values.tolist() == [1 + depth]
+
+
 def test_a_site_without_queries_says_so(store: Store) -> None:
     reader = LiveReader(store)
     release_id = reader.live_id()

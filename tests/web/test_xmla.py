@@ -12,7 +12,7 @@ import pytest
 
 from app.cli.serving import running
 from app.cube.xmla.client import Client
-from app.cube.xmla.reading import Dataset, FaultError, read_message
+from app.cube.xmla.reading import Dataset, FaultError, read_message, read_rows
 from app.domain.masked import CellStatus
 from app.serve.adhoc import Adhoc
 from app.web.app import create_app
@@ -329,6 +329,25 @@ def test_wrong_requests_are_faults(address: str, asked: str, told: str) -> None:
     assert answer.status_code in (200, 400)
     with pytest.raises(FaultError, match=told):
         read_message(answer.content)
+
+
+#: What isn't a number, or one that no machine holds, although Python's ``isdigit`` calls some of them digits.
+NUMBERS = ("\u00b2", "\u2460\u2461", "\u0663", "9" * 5000, "-1", "1e9", " ", "", "0x10", "--1", "-")
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=map(str, range(len(NUMBERS))))
+def test_no_property_or_restriction_breaks_the_server(address: str, client: Client, number: str) -> None:
+    properties = [row["PropertyName"] for row in client.discover("DISCOVER_PROPERTIES")]
+    for name in properties:
+        asked = f"<{name}>{number}</{name}>"
+        for body in (execute("SELECT FROM Tax", asked), discover("MDSCHEMA_CUBES", "", asked)):
+            assert post(address, body).status_code in (200, 400), name
+    for row in read_rows(read_message(post(address, discover("DISCOVER_SCHEMA_ROWSETS")).content).root):
+        names = {"TREE_OP"} if row["SchemaName"] == "MDSCHEMA_MEMBERS" else set()
+        for name in names | set(re.findall(r"[A-Z_a-z]+", row.get("Restrictions", ""))):
+            member = "<MEMBER_UNIQUE_NAME>[Geography].[Region].&amp;[N]</MEMBER_UNIQUE_NAME>"
+            asked = f"{member}<{name}>{number}</{name}>"
+            assert post(address, discover(row["SchemaName"], asked)).status_code in (200, 400), name
 
 
 def test_too_large_a_message(address: str) -> None:

@@ -11,6 +11,8 @@ from lxml import etree
 from app.domain.errors import OperatorError
 
 Row = Mapping[str, str]
+#: A whole number as servers write it.
+NUMBER = re.compile("[0-9]{1,9}")
 _ENCODED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 #: Words of a fault that are passed on.
 _LONGEST = 500
@@ -200,9 +202,22 @@ def _member(member: etree._Element) -> Member:
         found.pop("UName", ""),
         found.pop("Caption", ""),
         found.pop("LName", ""),
-        int(depth) if depth.isdigit() else 0,
+        int(depth) if NUMBER.fullmatch(depth) else 0,
         {decoded(name): value for name, value in found.items()},
     )
+
+
+def whole(text: str) -> int:
+    """A whole number of an answer.
+
+    Raises
+    ------
+    OperatorError
+        If it is none.
+    """
+    if not NUMBER.fullmatch(text):
+        raise OperatorError("The XMLA server gave something else where a number belongs.")
+    return int(text)
 
 
 def _cells(root: etree._Element | None) -> Iterator[tuple[int, Cell]]:
@@ -210,14 +225,14 @@ def _cells(root: etree._Element | None) -> Iterator[tuple[int, Cell]]:
         if name_of(cell) != "Cell":
             continue
         ordinal = cell.get("CellOrdinal", "")
-        if not ordinal.isdigit():
+        if not ordinal:
             raise OperatorError("The XMLA server gave a cell without its number.")
         value = child(cell, "Value")
         if value is not None and child(value, "Error") is not None:
             told = child(value, "Error")
             assert told is not None
             raise FaultError(_said(text_of(child(told, "Description")) or told.get("Description", "")))
-        yield int(ordinal), Cell(_value(value), text_of(child(cell, "FmtValue")))
+        yield whole(ordinal), Cell(_value(value), text_of(child(cell, "FmtValue")))
 
 
 def _value(value: etree._Element | None) -> float | str | None:

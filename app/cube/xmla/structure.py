@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.cube.xmla.client import Client
-from app.cube.xmla.reading import Row
+from app.cube.xmla.reading import NUMBER, Row, whole
 from app.domain.cube import Cube, Hierarchy, Level, Measure
 from app.domain.errors import Mistake, UserError
 from app.domain.publication import CubeDefinition, RemoteDefinition
@@ -91,7 +91,7 @@ def _hierarchy(asker: _Asker, row: Row, language: str) -> Hierarchy:
     dimension = row.get("DIMENSION_UNIQUE_NAME", unique_name)[1:-1].replace("]]", "]")
     levels = sorted(
         asker.rows("MDSCHEMA_LEVELS", HIERARCHY_UNIQUE_NAME=unique_name),
-        key=lambda level: int(level.get("LEVEL_NUMBER", "0")),
+        key=lambda level: whole(level.get("LEVEL_NUMBER", "0")),
     )
     told = [
         member
@@ -135,7 +135,7 @@ def _hierarchy(asker: _Asker, row: Row, language: str) -> Hierarchy:
         parent=np.array(
             [index.get(member.get("PARENT_UNIQUE_NAME", ""), -1) for member in members], np.int32
         ),
-        depth=np.array([int(member.get("LEVEL_NUMBER", "0")) for member in members], np.int32),
+        depth=np.array([whole(member.get("LEVEL_NUMBER", "0")) for member in members], np.int32),
         properties={
             name: tuple(values.get(member["MEMBER_UNIQUE_NAME"], "") for member in members)
             for name, values in properties.items()
@@ -180,7 +180,7 @@ def _key(member: Row, caption: str) -> str:
 def _in_order(members: Sequence[Row]) -> list[Row]:
     """Members depth first, siblings as the server orders them."""
     ordinals = [member.get("MEMBER_ORDINAL", "") for member in members]
-    if all(text.isdigit() for text in ordinals) and len(set(ordinals)) == len(ordinals):
+    if all(map(NUMBER.fullmatch, ordinals)) and len(set(ordinals)) == len(ordinals):
         members = sorted(members, key=lambda member: int(member["MEMBER_ORDINAL"]))
     names = {member["MEMBER_UNIQUE_NAME"] for member in members}
     beneath: dict[str, list[Row]] = {}

@@ -9,7 +9,7 @@ from app.web.xmla import columns as shape
 from app.web.xmla import structures
 from app.web.xmla.columns import columns
 from app.web.xmla.rowset import CONTENTS, Column, Row, Rowset, rowset_xml
-from app.web.xmla.soap import Request, client_fault
+from app.web.xmla.soap import NUMBER, Request, client_fault
 from app.web.xmla.structures import CATALOG, Shop
 
 DATA_SOURCE = "Celosia"
@@ -304,7 +304,7 @@ def _rows(rowset: Rowset, make: Make, request: Request, shop: Shop) -> Iterable[
     }
     if rowset is shape.MEMBERS and "MEMBER_UNIQUE_NAME" in wanted:
         relatives = request.restrictions.get("TREE_OP", ("8",))[0] or "8"
-        if not relatives.isdigit():
+        if not NUMBER.fullmatch(relatives):
             raise client_fault("TREE_OP is a number.")
         del wanted["MEMBER_UNIQUE_NAME"]
         member = request.restrictions["MEMBER_UNIQUE_NAME"][0]
@@ -342,4 +342,4 @@ def content_of(request: Request) -> str:
 def language_of(request: Request) -> str | None:
     """The language of a request's LocaleIdentifier, if it says one."""
     given = request.properties.get("localeidentifier", "")
-    return _LANGUAGES.get(int(given) & 0x3FF) if given.isdigit() and len(given) < 10 else None
+    return _LANGUAGES.get(int(given) & 0x3FF) if NUMBER.fullmatch(given) else None

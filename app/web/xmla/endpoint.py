@@ -13,7 +13,7 @@ from app.web.language import preferred
 from app.web.xmla.dataset import dataset_xml, table_xml
 from app.web.xmla.discover import content_of, discover, language_of
 from app.web.xmla.rowset import empty_xml
-from app.web.xmla.soap import FaultError, Request, answer, client_fault, fault, read_request
+from app.web.xmla.soap import NUMBER, FaultError, Request, answer, client_fault, fault, read_request
 from app.web.xmla.structures import CATALOG
 
 #: Bytes of a request.
@@ -92,6 +92,6 @@ def _execute(
 
 def _range(request: Request, name: str) -> int:
     text = request.properties.get(name) or "-1"
-    if not re.fullmatch(r"-?\d{1,9}", text):
+    if not NUMBER.fullmatch(text.removeprefix("-")):
         raise client_fault(f"{name} is a number.")
     return int(text)

@@ -22,6 +22,8 @@ EMPTY = f"{XMLA}:empty"
 _DEEPEST = 32
 #: Elements that a request may have.
 _MOST = 20_000
+#: A whole number as messages have it.
+NUMBER = re.compile("[0-9]{1,9}")
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
