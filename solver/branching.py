@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,17 @@ _INTEGRAL = 1e-6
 
 class _Solve(Protocol):
     def __call__(self, iterations: int | None = None) -> LpResult: ...
+
+
+@dataclass(order=True)
+class Node:
+    """A part of the search, by the least that its patterns cost."""
+
+    bound: float
+    order: int
+    lower: FloatArray = field(compare=False)
+    upper: FloatArray = field(compare=False)
+    depth: int = field(compare=False)
 
 
 class Brancher:

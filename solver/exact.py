@@ -9,17 +9,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from solver.attack import Movement, check_pattern
 from solver.borrow import borrow
-from solver.branching import Brancher, cost_step
+from solver.branching import Brancher, Node, cost_step
 from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError
-from solver.incumbent import complete, make_safe
+from solver.heuristics.needs import Cover
+from solver.incumbent import complete, make_safe, round_up
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
 from solver.master import Master, fixable
@@ -42,15 +42,6 @@ _EASY_NODES = 300
 _EASY_WORK = 1000.0
 
 
-@dataclass(order=True)
-class _Node:
-    bound: float
-    order: int
-    lower: FloatArray = field(compare=False)
-    upper: FloatArray = field(compare=False)
-    depth: int = field(compare=False)
-
-
 class Search:
     """Branch and cut on a component.
 
@@ -62,6 +53,10 @@ class Search:
         Is the incumbent known to be safe?
     moves
         Movements (float64[n]) that prove it, if they are at hand.
+    cover
+        It with all movements known, if a heuristic made it.
+    rounded
+        Did a pattern come of the relaxation?
     cost, bound
         Its weight, and what no pattern can go below.
     nodes, cuts
@@ -76,6 +71,7 @@ class Search:
         clock: Clock,
         incumbent: BoolArray | None,
         report: Callable[[str, float, float], None],
+        cover: Cover | None = None,
     ) -> None:
         self.problem = self._problem = problem
         self._report = report
@@ -85,6 +81,7 @@ class Search:
         self.cost = problem.cost(self.incumbent)
         self.bound, self.nodes = 0.0, 0
         self.moves: list[Movement] = []
+        self.cover, self.rounded = cover, False
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
         self._separator = Separator(problem, clock)
@@ -114,22 +111,19 @@ class Search:
         """The root relaxation's point (float64[n]), once there is one."""
         return None if self._root is None else self._point(self._root)
 
-    def limit_to(self, clock: Clock) -> None:
-        """Run on another clock from now on."""
+    def limit_to(self, clock: Clock, patience: Clock | None = None) -> None:
+        """Run on another clock from now on; `patience` is how long a first pattern may take."""
         self._full, self._early = clock, clock.early(_UNSAFE)
+        self._patience = self._early if patience is None else patience
         self._separator.clock = self._clock
 
     @property
     def _clock(self) -> Clock:
         return self._full if self.safe else self._early
 
-    def prove(self, bound: float) -> None:
-        """Take over a lower bound found elsewhere."""
-        self._prove(bound)
-
-    def accept(self, hidden: BoolArray) -> None:
+    def accept(self, hidden: BoolArray, cover: Cover | None = None) -> None:
         """Take over a safe pattern found elsewhere if it is cheaper."""
-        self._accept(hidden)
+        self._accept(hidden, cover=cover)
 
     def run(self) -> None:
         """Search until the gap is closed or the clock is out.
@@ -140,6 +134,9 @@ class Search:
         with suppress(OutOfTimeError):
             # What was found and proven until then stands.
             self._run()
+        if not self.safe and self._root is not None and not self._patience.out:
+            with suppress(OutOfTimeError):
+                self._round(self._point(self._root))
 
     def _run(self) -> None:
         if not self._cut_root():
@@ -166,10 +163,10 @@ class Search:
         while len(history) < _ROOT_ROUNDS:
             result = self._solve()
             if result.status == "infeasible":
-                self._prove(self.cost)
+                self.prove(self.cost)
                 return False
             self._root = result
-            self._prove(result.objective)
+            self.prove(result.objective)
             history.append(result.objective)
             if self.closed or self._clock.out:
                 return False
@@ -248,10 +245,10 @@ class Search:
         """Solve the relaxation again for its reduced costs."""
         result = self._solve()
         if result.status == "infeasible":
-            self._prove(self.cost)
+            self.prove(self.cost)
         else:
             self._root = result
-            self._prove(result.objective)
+            self.prove(result.objective)
             self._fix_root()
 
     def _ask_highs(self, nodes: int, pool: bool, supposed: float = np.inf) -> tuple[int, bool, float]:
@@ -288,7 +285,7 @@ class Search:
                     # Many patterns cost the same: look for a safe one among them.
                     self._repair(borrowed.point)
         # A safe point that is proven cheapest closes the gap by its cost.
-        self._prove(bound)
+        self.prove(bound)
         added = 0 if self.closed else self._master.add(cuts)
         return added, borrowed.exact, borrowed.work
 
@@ -300,17 +297,17 @@ class Search:
         """Make a 0/1 point safe at little cost."""
         found = make_safe(self._problem, x > 0.5, self._problem.weight, self._upper > 0, self._clock)
         if found is not None:
-            self._accept(found)
+            self._accept(found.hidden, found.movements(), found)
 
     # ------------------------------------------------------------------- tree
 
     def _branch(self) -> None:
         count = 0
-        heap = [_Node(self.bound, count, self._lower.copy(), self._upper.copy(), 0)]
+        heap = [Node(self.bound, count, self._lower.copy(), self._upper.copy(), 0)]
         while heap:
             best = heapq.heappop(heap)
-            self._prove(min(best.bound, self.cost))
-            node: _Node | None = best
+            self.prove(min(best.bound, self.cost))
+            node: Node | None = best
             while node is not None and not self._cutoff(node.bound):
                 if self._clock.out:
                     return
@@ -327,9 +324,9 @@ class Search:
             if self.nodes % 50 == 0:
                 heap = [waiting for waiting in heap if not self._cutoff(waiting.bound)]
                 heapq.heapify(heap)
-        self._prove(self.cost)
+        self.prove(self.cost)
 
-    def _process(self, node: _Node) -> list[_Node]:
+    def _process(self, node: Node) -> list[Node]:
         lower, upper = np.maximum(node.lower, self._lower), np.minimum(node.upper, self._upper)
         if (lower > upper).any():
             return []
@@ -353,7 +350,7 @@ class Search:
                     break
                 # There is nothing to branch on: until the clock is out, the cuts must go on.
                 if self._clock.out:
-                    return [_Node(node.bound, 0, lower, upper, node.depth)]
+                    return [Node(node.bound, 0, lower, upper, node.depth)]
                 continue
             slow = result.objective - before < 0.01 * (self.cost - result.objective)
             if round_ > 0 and (slow or round_ >= _NODE_ROUNDS):
@@ -364,7 +361,7 @@ class Search:
                 break
             round_ += 1
         if self._clock.out:
-            return [_Node(node.bound, 0, lower, upper, node.depth)]
+            return [Node(node.bound, 0, lower, upper, node.depth)]
         if self.nodes >= self._next_round:
             self._next_round = 20 + 2 * self._next_round
             self._round(x)
@@ -374,7 +371,7 @@ class Search:
         master.forget_idle()
         return self._children(node, lower, upper, result)
 
-    def _children(self, node: _Node, lower: FloatArray, upper: FloatArray, result: LpResult) -> list[_Node]:
+    def _children(self, node: Node, lower: FloatArray, upper: FloatArray, result: LpResult) -> list[Node]:
         column, bounds = self._brancher.choose(node.bound, node.depth, lower, upper, result)
         children = []
         for value, bound in zip((0.0, 1.0), bounds, strict=True):
@@ -382,7 +379,7 @@ class Search:
                 continue
             low, high = lower.copy(), upper.copy()
             low[column] = high[column] = value
-            children.append(_Node(max(node.bound, bound), 0, low, high, node.depth + 1))
+            children.append(Node(max(node.bound, bound), 0, low, high, node.depth + 1))
         # Dive into the side the relaxation leans to; the other waits.
         if len(children) == 2 and result.primal[column] > 0.5:
             children.reverse()
@@ -435,24 +432,22 @@ class Search:
         return cuts
 
     def _round(self, x: FloatArray) -> None:
-        """Patterns near the point: cheap where the relaxation hides; and the incumbent with all that
-        the relaxation hides in part, cleaned."""
+        """Patterns near the point, and the incumbent with all that the point hides in part, cleaned."""
         problem, allowed = self._problem, self._upper > 0
         support = allowed & (x > _INTEGRAL)
-        if not self.safe:
-            self._settle(problem.forced | support)
-        price = problem.weight * (1 - x)
-        found = make_safe(problem, problem.forced, price, support, self._clock)
-        if found is None:
-            found = make_safe(problem, problem.forced, price, allowed, self._clock)
+        patience = self._clock if self.safe else self._patience
+        found = round_up(problem, x, allowed, self._clock, patience)
         if found is not None:
-            self._accept(found)
+            self.rounded = True
+            self._accept(found.hidden, found.movements(), found)
+        elif not self.safe:
+            self._settle(problem.forced | support)
         if not self.safe or self._clock.out:
             return
         hidden = self.incumbent | (x > _PART)
         found = make_safe(problem, hidden, problem.weight, hidden | support, self._clock)
         if found is not None:
-            self._accept(found)
+            self._accept(found.hidden, found.movements(), found)
 
     def _settle(self, hidden: BoolArray) -> None:
         """A first incumbent that contains a pattern, without search for a cheap one."""
@@ -466,11 +461,14 @@ class Search:
         if found is not None:
             self._accept(found, moves)
 
-    def _accept(self, hidden: BoolArray, moves: list[Movement] | None = None) -> None:
+    def _accept(
+        self, hidden: BoolArray, moves: list[Movement] | None = None, cover: Cover | None = None
+    ) -> None:
         cost = self._problem.cost(hidden)
         if not self.safe or cost < self.cost - self._tolerance:
             self.incumbent, self.cost, self.safe = hidden, cost, True
             self._separator.clock = self._clock
+            self.cover = cover
             self.moves = moves or []
             self._fix_root()
             self._report("incumbent", self.bound, self.cost)
@@ -490,7 +488,8 @@ class Search:
     def _cutoff(self, bound: float) -> bool:
         return self._room(bound) < 0
 
-    def _prove(self, bound: float) -> None:
+    def prove(self, bound: float) -> None:
+        """Take over a lower bound."""
         if self.step:
             bound = self.step * np.ceil(bound / self.step * (1 - 1e-9) - 1e-6)
         bound = min(float(bound), self.cost)

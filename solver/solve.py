@@ -20,6 +20,7 @@ from solver.explain import obstacles
 from solver.heuristics.auto import first_pattern, improve_pattern
 from solver.heuristics.bound import relations_bound
 from solver.heuristics.methods import HEURISTICS, protect
+from solver.heuristics.needs import Cover
 from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
@@ -88,8 +89,10 @@ def solve(
 
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
+# Part of it that a first pattern near the relaxation may take.
+_PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
-_LATE = 4_000
+_LATE = 5_000
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05
 
@@ -166,7 +169,7 @@ class _Run:
         self._keep_time_for_audit(time.perf_counter() - began)
         bounds = [self._early_bound(problem) for problem in problems]
         firsts = [
-            None if start is None and self._is_late(problem) else self._first(k, problem, start)
+            (None, None) if start is None and self._is_late(problem) else self._first(k, problem, start)
             for k, problem in enumerate(problems)
         ]
         if self._time_limit is None and self._work_limit is not None:
@@ -175,8 +178,8 @@ class _Run:
             self._clock = Clock(None, left)
         reporter = _Reporter(reduction.base_cost, len(problems), self._note)
         searches = []
-        for k, (problem, first) in enumerate(zip(problems, firsts, strict=True)):
-            search = Search(problem, self._clock, first, reporter.of(k))
+        for k, (problem, (first, cover)) in enumerate(zip(problems, firsts, strict=True)):
+            search = Search(problem, self._clock, first, reporter.of(k), cover)
             reporter.start(k, search.cost)
             search.prove(bounds[k])
             searches.append(search)
@@ -193,7 +196,7 @@ class _Run:
                 break
         for k, search in enumerate(searches):
             if not search.safe:
-                search.accept(self._first(k, search.problem, start))
+                search.accept(*self._first(k, search.problem, start))
         return searches
 
     def _early_bound(self, problem: Problem) -> float:
@@ -211,14 +214,15 @@ class _Run:
         search where these came near its bound.
         """
         for share in (_EXACT_SHARE, 1.0):
-            search.limit_to(self._clock.part(share))
+            search.limit_to(self._clock.part(share), self._clock.part(_PATIENCE))
             search.run()
             search.limit_to(self._clock)
             if search.closed:
                 return
             near = search.cost - search.bound <= _NEAR * search.cost
-            if not search.safe or (share < 1 and not near and self._is_late(search.problem)):
-                search.accept(self._first(number, search.problem, None))
+            late = self._is_late(search.problem) and not search.rounded
+            if not search.safe or (share < 1 and not near and late):
+                search.accept(*self._first(number, search.problem, None))
             if self._clock.out:
                 return
             self._improve(number, search, self._clock.part(0.5) if near else self._clock)
@@ -226,19 +230,22 @@ class _Run:
                 return
 
     def _improve(self, number: int, search: Search, clock: Clock) -> None:
-        better = improve_pattern(
-            search.problem, search.incumbent, clock, self._seed, search.accept, search.relaxation
-        )
+        hidden, guide, known = search.incumbent, search.relaxation, search.cover
+        better = improve_pattern(search.problem, hidden, clock, self._seed, search.accept, guide, known)
         if better is not None:
             self._known[number] += better.movements()
+            search.accept(better.hidden, better)
 
-    def _first(self, number: int, problem: Problem, start: BoolArray | None) -> BoolArray:
+    def _first(
+        self, number: int, problem: Problem, start: BoolArray | None
+    ) -> tuple[BoolArray, Cover | None]:
+        """A safe pattern, and the movements of it that are known."""
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
         if self._method == "exact" and begin is None:
             everything = np.ones(problem.n, dtype=np.bool_)
             quick = make_safe(problem, problem.forced, problem.weight, everything, self._clock, patient=True)
             if quick is not None:
-                return quick
+                return quick.hidden, quick
         try:
             if self._method in HEURISTICS:
                 cover = protect(problem, self._method, self._clock, self._seed, begin)
@@ -247,12 +254,12 @@ class _Run:
                 warm = begin is not None and self._is_late(problem)
                 cover = first_pattern(problem, self._clock, self._seed, begin, only_start=warm)
             self._known[number] += cover.movements()
-            return cover.hidden
+            return cover.hidden, cover
         except FrozenTargetError as error:
             cells = _unreachable(problem, error.cells)
             if len(cells):
                 raise _infeasible(self._instance, cells) from None
-            return np.ones(problem.n, dtype=np.bool_)
+            return np.ones(problem.n, dtype=np.bool_), None
 
     def _keep_time_for_audit(self, seconds: float) -> None:
         """The audit at the end takes about as long as the first look at all targets, or twice that."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
-from solver.clock import Clock, OutOfTimeError
+from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.improve import improve
 from solver.heuristics.lp import meet_within
-from solver.heuristics.methods import protect
+from solver.heuristics.methods import CONSTRUCT, protect
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
-from solver.heuristics.recreate import recreate
+from solver.heuristics.recreate import Recreation
 from solver.instance import BoolArray, FloatArray
-from solver.presolve import Problem
+from solver.presolve import FrozenTargetError, Problem
 
 # One method tells about a pattern; others are tried while they cost less than this part of the
 # limit each, judged by what the first took.
@@ -24,7 +25,10 @@ _ON_NETWORKS = ("shortest-path", "light", "mcnf", "modular", "lp")
 _ELSEWHERE = ("light", "lp", "modular", "gauss")
 _LARGE = 3000
 # Part of the limit for a slice of ruin and recreate, or of exact neighbourhoods.
-_SLICE = 0.2
+_SLICE = 0.1
+# Other patterns to begin with, and the part of the limit for each to be found, and to be improved before one
+# of them is chosen.
+_STARTS, _ATTEMPT = ("modular", "light"), 0.05
 
 
 def first_pattern(
@@ -54,23 +58,52 @@ def improve_pattern(
     seed: int = 0,
     report: Callable[[BoolArray], None] | None = None,
     guide: FloatArray | None = None,
+    known: Cover | None = None,
 ) -> Cover | None:
     """A cover of a safe pattern (bool[n]) made cheaper within the limit; None if it wasn't.
 
-    `report` hears of every step; `guide` is a point of the relaxation (see :func:`improve`).
+    `report` hears of every step; `guide` is a point of the relaxation (see :func:`improve`); `known` has the
+    moves of the pattern, if they are at hand.
     """
     try:
-        cover = Cover(problem, gather_needs(problem, clock), hidden)
-        meet_within(cover, clock)
+        if known is None:
+            cover = Cover(problem, gather_needs(problem, clock), hidden)
+            meet_within(cover, clock)
+        else:
+            cover = known.copy()
     except OutOfTimeError:
         return None
     if cover.unmet.any():
         return None
     # Moves hide what they move: the cover starts from what they use.
     clean_up(cover, clock)
+    if cover.minimal and not clock.out:
+        _race(cover, clock, seed)
+        if report is not None:
+            report(cover.hidden.copy())
     _polish(cover, clock, seed, report, guide)
     clean_up(cover, clock)
     return cover if problem.cost(cover.hidden) < problem.cost(hidden) else None
+
+
+def _race(cover: Cover, clock: Clock, seed: int) -> None:
+    """Ruin and recreate from this and from other patterns soon found; the cheapest after a while goes on."""
+    covers = [cover.copy()]
+    for method in _STARTS:
+        limit = Strict(clock.part(_ATTEMPT))
+        start = Cover(cover.problem, cover.needs)
+        with suppress(FrozenTargetError, OutOfTimeError):
+            CONSTRUCT[method](start, limit)
+            clean_up(start, limit)
+            if start.minimal:
+                covers.append(start)
+    if len(covers) > 1:
+        for start in covers:
+            turn = clock.part(_ATTEMPT)
+            Recreation(start, turn, seed).run(start, turn)
+    best = min(covers, key=lambda found: found.cost)
+    if best.cost < cover.cost:
+        cover.take(best)
 
 
 def _polish(
@@ -81,18 +114,24 @@ def _polish(
     guide: FloatArray | None,
 ) -> None:
     """Ruin and recreate or exact neighbourhoods, in slices: whichever gained more in its last slice."""
+    clock = clock.part(1.0)
+    recreation = Recreation(cover, clock, seed)
     gains = [np.inf, np.inf]
     round_, idle = 0, 0
     while not clock.out and idle < 2:
         which = int(np.argmax(gains)) if max(gains) > 0 else round_ % 2
+        if gains[1] < 0:
+            which = 0
         before, spent = cover.cost, clock.spent
         slice_ = clock.part(min(1.0, _SLICE / max(1.0 - spent, _SLICE)))
         if which == 0:
-            recreate(cover, slice_, seed + round_, report)
+            recreation.run(cover, slice_, report)
+            able = True
         else:
-            improve(cover, slice_, seed + round_, report=report, guide=guide)
+            able = improve(cover, slice_, seed + round_, report=report, guide=guide)
         gained = before - cover.cost
-        gains[which] = gained / max(clock.spent - spent, 1e-9)
+        # Where neighbourhoods are too hard for the time there is, they stay so.
+        gains[which] = gained / max(clock.spent - spent, 1e-9) if able or gained > 0 else -1.0
         # Both gave up of themselves, without a gain: nothing is left to find.
         idle = 0 if gained > 0 or slice_.out else idle + 1
         round_ += 1

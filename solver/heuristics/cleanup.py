@@ -34,9 +34,10 @@ def clean_up(
     need kept a column hidden: asked first, it mostly does so again.
     """
     blockers = {} if blockers is None else blockers
+    everything = candidates is None
     if candidates is None:
         candidates = cover.secondaries
-    if not len(candidates) or cover.unmet.any():
+    if cover.minimal or cover.unmet.any():
         return
     company = _Company(cover)
     elsewhere = _Near(cover, around) if cover.hidden.sum() > _LARGE else _Anywhere(cover)
@@ -54,6 +55,7 @@ def clean_up(
                 continue
         cover.show(one)
         company.show(column)
+    cover.minimal = everything and not clock.out
 
 
 class _Company:

@@ -37,8 +37,9 @@ def improve(
     patience: int = 40,
     report: Callable[[BoolArray], None] | None = None,
     guide: FloatArray | None = None,
-) -> None:
-    """Replace parts of a safe pattern by cheaper ones until time or hope is out.
+) -> bool:
+    """Replace parts of a safe pattern by cheaper ones until time or hope is out; False if not one
+    neighbourhood was searched to the end.
 
     Parameters
     ----------
@@ -60,10 +61,11 @@ def improve(
     size, idle = _FIRST_SIZE, 0
     tabu: dict[int, int] = {}
     round_ = 0
+    any_ = False
     while not clock.out and idle < patience:
         secondaries = cover.secondaries
         if not len(secondaries):
-            return
+            break
         centre = _choose(cover, secondaries, tabu, round_, generator)
         round_ += 1
         tabu[centre] = round_
@@ -72,6 +74,7 @@ def improve(
         before = cover.cost
         limit = clock.part(_SHARE)
         solved = _search(cover, free, open_, limit)
+        any_ |= solved
         gained = cover.cost < before * (1 - 1e-9)
         idle = 0 if gained else idle + 1
         if gained and report is not None:
@@ -82,6 +85,7 @@ def improve(
             size = max(_LEAST_SIZE, int(size * 0.7))
         elif not gained:
             size = min(_MOST_SIZE, int(size * 1.1) + 1)
+    return any_
 
 
 def _choose(

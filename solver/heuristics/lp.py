@@ -30,6 +30,8 @@ def protect_lp(
     clock: Clock,
     weight: FloatArray | None = None,
     allowed: BoolArray | None = None,
+    slopes: int = _SLOPES,
+    lenient: bool = False,
 ) -> None:
     """Meet every need of a cover by cheapest movements.
 
@@ -42,6 +44,10 @@ def protect_lp(
         Cost of hiding as this search sees it; the problem's own by default.
     allowed : bool[n], optional
         Columns that may be hidden; default, all.
+    slopes
+        How often a movement is priced again by its own last answer.
+    lenient
+        Leave needs unmet that those columns cannot meet.
 
     Raises
     ------
@@ -54,9 +60,9 @@ def protect_lp(
     weight = problem.weight if weight is None else weight
     open_ = np.ones(problem.n, dtype=np.bool_) if allowed is None else allowed | cover.hidden
     if open_.sum() > LARGE:
-        meet_nearby(Surroundings(problem, np.flatnonzero(~open_)), cover, weight, clock)
+        meet_nearby(Surroundings(problem, np.flatnonzero(~open_)), cover, weight, clock, slopes, lenient)
     else:
-        meet_needs(Mover(problem, cover.needs, np.flatnonzero(open_)), cover, weight, clock)
+        meet_needs(Mover(problem, cover.needs, np.flatnonzero(open_)), cover, weight, clock, slopes, lenient)
 
 
 def meet_within(cover: Cover, clock: Clock) -> None:
@@ -71,23 +77,37 @@ def meet_within(cover: Cover, clock: Clock) -> None:
                 cover.add(mover.columns, move)
 
 
-def meet_needs(mover: Mover, cover: Cover, weight: FloatArray, clock: Clock, slopes: int = _SLOPES) -> None:
+def meet_needs(
+    mover: Mover,
+    cover: Cover,
+    weight: FloatArray,
+    clock: Clock,
+    slopes: int = _SLOPES,
+    lenient: bool = False,
+) -> None:
     """Meet the unmet needs of a cover, highest level first, at the given weights (float64[n]).
 
-    `slopes` is how often a movement is priced again by its own last answer, until half of the limit is spent.
+    `slopes` is how often a movement is priced again by its own last answer, until half of the limit is spent;
+    `lenient` leaves needs unmet that nothing can meet.
     """
     needs = cover.needs
     for need in needs.by_level.tolist():
         if cover.unmet[need]:
             prices = np.where(cover.hidden, 0.0, weight)
             found = _cheapest(mover, needs, need, prices, clock, slopes)
-            if found is None:
+            if found is not None:
+                cover.add(mover.columns, found)
+            elif not lenient:
                 raise FrozenTargetError(_original(cover.problem, int(needs.cell[need])))
-            cover.add(mover.columns, found)
 
 
 def meet_nearby(
-    around: Surroundings, cover: Cover, weight: FloatArray, clock: Clock, slopes: int = _SLOPES
+    around: Surroundings,
+    cover: Cover,
+    weight: FloatArray,
+    clock: Clock,
+    slopes: int = _SLOPES,
+    lenient: bool = False,
 ) -> None:
     """As :func:`meet_needs`, each need in a neighbourhood of its cell that grows until it can move."""
     problem, needs = cover.problem, cover.needs
@@ -101,9 +121,10 @@ def meet_nearby(
             found = _cheapest(mover, needs, need, prices, clock, slopes)
             if found is not None:
                 break
-        if found is None:
+        if found is not None:
+            cover.add(mover.columns, found)
+        elif not lenient:
             raise FrozenTargetError(_original(problem, int(needs.cell[need])))
-        cover.add(mover.columns, found)
 
 
 def _cheapest(

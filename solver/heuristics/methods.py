@@ -19,7 +19,7 @@ from solver.heuristics.tabu import search_tabu
 from solver.instance import BoolArray
 from solver.presolve import Problem
 
-_CONSTRUCT: dict[str, Callable[[Cover, Clock], None]] = {
+CONSTRUCT: dict[str, Callable[[Cover, Clock], None]] = {
     "lp": protect_lp,
     "shortest-path": protect_shortest_path,
     "mcnf": protect_mcnf,
@@ -28,7 +28,7 @@ _CONSTRUCT: dict[str, Callable[[Cover, Clock], None]] = {
     "gauss": protect_gauss,
     "light": protect_light,
 }
-HEURISTICS = (*_CONSTRUCT, "tabu")
+HEURISTICS = (*CONSTRUCT, "tabu")
 # Without any limit, tabu search does this much work per component.
 _TABU_WORK = 20.0
 # Part of the seconds for finding a pattern; the rest is for ending it in haste, and for clean-up.
@@ -65,7 +65,7 @@ def protect(
     if method == "auto":
         method = "lp" if find_network(problem) is None else "shortest-path"
     try:
-        _CONSTRUCT.get(method, protect_lp)(cover, clock.early(_CONSTRUCTION))
+        CONSTRUCT.get(method, protect_lp)(cover, clock.early(_CONSTRUCTION))
     except OutOfTimeError:
         finish_in_haste(cover)
     clean_up(cover, clock)

@@ -120,11 +120,17 @@ class Cover:
         The component and what it must keep possible.
     hidden : bool[n], optional
         The pattern to begin with; default, the forced columns.
+
+    Attributes
+    ----------
+    minimal
+        Is every secondary known to be needed? Showing others never makes one needless.
     """
 
     def __init__(self, problem: Problem, needs: Needs, hidden: BoolArray | None = None) -> None:
         self.problem, self.needs = problem, needs
         self.hidden: BoolArray = problem.forced.copy() if hidden is None else problem.forced | hidden
+        self.minimal = False
         self._moves: list[_Move] = []
         self._count = np.zeros(len(needs), dtype=np.int64)
         self._users: dict[int, list[int]] = {}
@@ -151,6 +157,7 @@ class Cover:
     def copy(self) -> Cover:
         """An independent copy (the moves are shared, they never change)."""
         twin = Cover(self.problem, self.needs, self.hidden)
+        twin.minimal = self.minimal
         twin._moves = list(self._moves)
         twin._count = self._count.copy()
         twin._users = {column: list(users) for column, users in self._users.items()}
@@ -158,7 +165,7 @@ class Cover:
 
     def take(self, other: Cover) -> None:
         """Become another cover of the same problem."""
-        self.hidden, self._moves = other.hidden, other._moves
+        self.hidden, self.minimal, self._moves = other.hidden, other.minimal, other._moves
         self._count, self._users = other._count, other._users
 
     def add(self, columns: IntArray, amounts: FloatArray) -> None:
@@ -184,6 +191,7 @@ class Cover:
         for attacker, known in self._insiders:
             if (move[known] != 0).any():
                 met &= needs.attacker != attacker
+        self.minimal &= bool(self.hidden[columns].all())
         self.hidden[columns] = True
         number = len(self._moves)
         free = columns[~problem.forced[columns]]

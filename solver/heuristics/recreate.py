@@ -32,46 +32,64 @@ _COMPANY = 3
 _REACH = 60
 
 
-def recreate(
-    cover: Cover,
-    clock: Clock,
-    seed: int,
-    report: Callable[[BoolArray], None] | None = None,
-    patience: int = 1000,
-) -> None:
-    """Improve a safe pattern, in place, until time or hope is out.
+class Recreation:
+    """A search by ruin and recreate that can be interrupted and gone on with.
 
     Parameters
     ----------
     cover
         A pattern that meets every need by known moves.
     clock
-        How long.
+        Of the search as a whole.
     seed
         Of the choices.
-    report
-        Called with every cheaper pattern.
-    patience
-        Stop after so many rounds in a row without a gain.
     """
-    generator = np.random.default_rng(seed)
-    tools = _Tools(cover)
-    current, idle = cover.copy(), 0
-    while idle < patience and not clock.out:
-        secondaries = current.secondaries
-        if not len(secondaries):
-            return
-        trial = _round(current, tools, secondaries, generator, clock)
-        idle += 1
-        worst = cover.cost * (1 + _UPHILL * max(1 - clock.spent, 0.0))
-        if trial is None or trial.cost > max(worst, current.cost) * (1 + 1e-12):
-            continue
-        current = trial
-        if current.cost < cover.cost * (1 - 1e-9):
-            idle = 0
-            cover.take(current.copy())
-            if report is not None:
-                report(cover.hidden.copy())
+
+    def __init__(self, cover: Cover, clock: Clock, seed: int) -> None:
+        self._clock = clock
+        self._generator = np.random.default_rng(seed)
+        self._tools = _Tools(cover)
+        self._current, self._best = cover.copy(), cover.cost
+
+    def run(
+        self,
+        cover: Cover,
+        clock: Clock,
+        report: Callable[[BoolArray], None] | None = None,
+        patience: int = 1000,
+    ) -> None:
+        """Improve the cheapest pattern so far, in place, until time or hope is out.
+
+        Parameters
+        ----------
+        cover
+            What the last run left, or a cheaper one.
+        clock
+            How long.
+        report
+            Called with every cheaper pattern.
+        patience
+            Stop after so many rounds in a row without a gain.
+        """
+        if cover.cost < self._best * (1 - 1e-9):
+            self._current = cover.copy()
+        idle = 0
+        while idle < patience and not clock.out:
+            secondaries = self._current.secondaries
+            if not len(secondaries):
+                break
+            trial = _round(self._current, self._tools, secondaries, self._generator, clock)
+            idle += 1
+            worst = cover.cost * (1 + _UPHILL * max(1 - self._clock.spent, 0.0))
+            if trial is None or trial.cost > max(worst, self._current.cost) * (1 + 1e-12):
+                continue
+            self._current = trial
+            if trial.cost < cover.cost * (1 - 1e-9):
+                idle = 0
+                cover.take(trial.copy())
+                if report is not None:
+                    report(cover.hidden.copy())
+        self._best = cover.cost
 
 
 class _Tools:

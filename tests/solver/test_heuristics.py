@@ -104,6 +104,15 @@ def test_heuristics_cost_no_less_than_the_optimum_nor_the_bound(shape: str, seed
     assert bound <= best.cost + 1e-6
 
 
+@pytest.mark.parametrize("shape", ["5x5x5", "4.3x4x3", "3x3x3x3"])
+def test_auto_costs_no_more_than_the_methods_it_begins_with(shape: str) -> None:
+    instance = generate("random", shape, primaries=12, seed=5)
+    found = solve(instance, work_limit=3.0)
+    others = [solve(instance, method).cost for method in ("lp", "light", "modular")]
+    assert audit(instance, found.hidden).ok
+    assert found.cost <= min(others)
+
+
 @pytest.mark.parametrize("method", ["auto", *HEURISTICS])
 def test_the_same_call_gives_the_same_pattern(method: str) -> None:
     instance = generate("random", "3.2x5", primaries=6, seed=4)
