@@ -14,7 +14,7 @@ import numpy as np
 from solver.audit import Exposure, audit, insider_intervals
 from solver.commands import add_protect, run_protect
 from solver.errors import InfeasibleError, InputError, SolverError
-from solver.explain import explain
+from solver.explain import explain, spelled
 from solver.formats.convert import convert
 from solver.formats.text import parse_json, read_text
 from solver.generate import add_generate, run_generate
@@ -267,8 +267,8 @@ def _explain(options: argparse.Namespace) -> int:
     for exposure in found.exposes:
         low, high = exposure.interval
         print(f"  Showing it tells {exposure.attacker}: {exposure.name} is in [{low:.15g}, {high:.15g}].")
-    if found.relations:
-        print("  By relations " + ", ".join(str(relation) for relation in found.relations) + ".")
+    for relation in found.relations:
+        print(f"  Relation {relation}: {spelled(instance, relation)}")
     return OK
 
 

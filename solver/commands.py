@@ -183,9 +183,7 @@ def run_protect(arguments: argparse.Namespace, progress: ProgressCallback | None
 
 def _summary(done: Protection, out: str | None) -> dict[str, Any]:
     frame = done.frame
-    text = format_delimited(
-        list(frame), [["" if x is None else x for x in column] for column in frame.values()]
-    )
+    text = format_delimited(list(frame), [[_field(x) for x in column] for column in frame.values()])
     status = np.array(frame["status"])
     summary: dict[str, Any] = {
         "status": done.solution.status,
@@ -205,3 +203,10 @@ def _summary(done: Protection, out: str | None) -> dict[str, Any]:
     else:
         Path(out).write_text(text, encoding="utf-8")
     return summary
+
+
+def _field(value: object) -> object:
+    """A field of a text file: whole amounts without a decimal, nothing for what is missing."""
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return "" if value is None else value

@@ -10,6 +10,8 @@ from solver.audit import Exposure, audit, exposures_among
 from solver.errors import InputError, Obstacle
 from solver.instance import BoolArray, Instance, IntArray, Status
 
+_MOST_TERMS = 12
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
@@ -66,6 +68,27 @@ def explain(instance: Instance, hidden: BoolArray, cell: int | str) -> Explanati
         exposes=exposes,
         relations=tuple(relations),
     )
+
+
+def spelled(instance: Instance, relation: int) -> str:
+    """A relation by the names of its cells, what is subtracted on the left: ``total = a + b``."""
+    part = slice(int(instance.indptr[relation]), int(instance.indptr[relation + 1]))
+    coefs, cells = instance.coefs[part], instance.indices[part]
+    left, right = (
+        [
+            instance.name(cell) if size == 1 else f"{size:.15g} · {instance.name(cell)}"
+            for cell, size in zip(cells[mine].tolist(), np.abs(coefs[mine]).tolist(), strict=True)
+        ]
+        for mine in (coefs < 0, coefs > 0)
+    )
+    rhs = float(instance.rhs[relation])
+    (left if rhs > 0 else right).extend([f"{abs(rhs):.15g}"] if rhs else [])
+    return " = ".join(_listed(side) for side in (left, right))
+
+
+def _listed(terms: list[str]) -> str:
+    more = f" + … ({len(terms)} in all)" if len(terms) > _MOST_TERMS else ""
+    return (" + ".join(terms[:_MOST_TERMS]) or "0") + more
 
 
 def obstacles(instance: Instance, cells: IntArray, most: int = 20) -> tuple[Obstacle, ...]:

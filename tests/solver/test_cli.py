@@ -47,6 +47,50 @@ def test_solve_audit_explain_convert(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert _run(capsys, "solve", tmp_path / "copy.json")[1]["cost"] == 5333
 
 
+@pytest.mark.parametrize(
+    ("relation", "spelled"),
+    [
+        ("0 3 : 0 (-1) 1 (1) 2 (1)", "total = a + b"),
+        ("0 3 : 0 (1) 1 (-1) 2 (-1)", "a + b = total"),
+        ("-2 3 : 0 (-1) 1 (1) 3 (1)", "total = a + c + 2"),
+        ("1 2 : 1 (1) 3 (-0.5)", "0.5 · c + 1 = a"),
+        ("4 1 : 1 (1)", "4 = a"),
+    ],
+)
+def test_an_explanation_names_the_cells_of_its_relations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], relation: str, spelled: str
+) -> None:
+    cells = [
+        "0 12 12 z 0 99 0 0 0 total",
+        "1 4 4 u 0 99 1 1 0 a",
+        "2 8 8 s 0 99 0 0 0 b",
+        "3 6 6 s 0 99 0 0 0 c",
+    ]
+    (tmp_path / "p.jj").write_text("\n".join(["0", "4", *cells, "1", relation, ""]))
+    (tmp_path / "hidden").write_text("a\n")
+    words = ["explain", str(tmp_path / "p.jj"), "--pattern", str(tmp_path / "hidden"), "--cell", "a"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "a is in [4, 4]" in told
+    assert "elation" not in told
+    hidden, shown = ("a\nb\n", "b") if "2 (" in relation else ("a\nc\n", "c")
+    (tmp_path / "hidden").write_text(hidden)
+    assert main([*words[:-1], shown]) == 0
+    assert f"  Relation 0: {spelled}\n" in capsys.readouterr().out
+
+
+def test_whole_amounts_are_written_without_decimals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    units = tmp_path / "units.csv"
+    units.write_text("r;v\nA;61\nA;61\nB;20\nB;22\nB;31.5\nC;7\nC;8\nC;9\n")
+    assert main(["protect", str(units), "--dims", "r", "--value", "v", "--rule", "freq<3"]) == 0
+    header, *rows = (line.split(";") for line in capsys.readouterr().out.splitlines())
+    values = {row[0]: row[header.index("value")] for row in rows}
+    assert values == {"Total": "219.5", "A": "122", "B": "73.5", "C": "24"}
+    assert not [field for row in rows for field in row if field.endswith(".0")]
+
+
 def test_levels_out_of_reach_are_clipped_on_demand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
