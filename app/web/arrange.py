@@ -15,18 +15,12 @@ from app.serve.answer import NotPublishedError
 from app.web.marks import KINDS
 from app.web.moves import distinct, flat, is_whole, keep, pivot, sort
 from app.web.picks import Members, members_of, terms_of
-from app.web.refusals import RefusalError
+from app.web.refusals import NO_VALUE, RefusalError
 
 _T = TypeVar("_T")
 Numbers = tuple[int, ...]
 
 
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
-
-
-NO_VALUE = _("“%(name)s” can't be “%(value)s”.")
 #: What an address says for a chart's figures as a table alone.
 TABLE = "table"
 

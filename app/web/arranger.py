@@ -14,6 +14,7 @@ from app.web.finder import MOST, PART, Listing, Look, finder, listing, offered, 
 from app.web.language import translations
 from app.web.moves import flat
 from app.web.picks import FROM, LAST, LEVEL, Members
+from app.web.refusals import NO_VALUE, RefusalError
 from app.web.spots import terms_at
 from app.web.tables import MEASURES, caption, grid_of
 
@@ -277,7 +278,7 @@ def settle(
     Raises
     ------
     RefusalError
-        400 for a row or column that there isn't.
+        400 for a row or column that there isn't, and for what the form doesn't offer.
     """
     known = hierarchies_of(published, cube)
     picks = dict(wanted.picks)
@@ -287,8 +288,10 @@ def settle(
     for number in [n for n in order if n < len(known.members)]:
         suffix = f"{query}.{number}"
         was = next(place for place, numbers in before.items() if number in numbers)
-        where = fields.get(f"place.{suffix}", was)
-        places[where if where in places else was].append(number)
+        where = fields.get(f"place.{suffix}") or was
+        if where not in places:
+            raise RefusalError(400, NO_VALUE, name=f"place.{suffix}", value=where)
+        places[where].append(number)
         if f"one.{suffix}" in fields and was == "fixed" and where == "fixed":
             picks[number] = fields[f"one.{suffix}"]
         elif f"which.{suffix}" in fields:
@@ -308,8 +311,9 @@ def settle(
     columns = len(grid_of(arrange(published, replace(made, sort=0), cube)).columns)
     if turned or abs(made.sort) > columns:
         made = replace(made, sort=0)
-    if f"spot.{query}.row" in fields:
-        place = tuple(part_of(fields.get(f"spot.{query}.{side}", "")) - 1 for side in ("row", "column"))
+    sides = [f"spot.{query}.{side}" for side in ("row", "column")]
+    if any(side in fields for side in sides):
+        place = [part_of(fields, side) - 1 for side in sides]
         made = replace(made, cell=terms_at(arrange(published, made, cube), known, (place[0], place[1])))
     return made
 
@@ -325,7 +329,7 @@ def looking(fields: Mapping[str, str], query: str) -> list[tuple[str, str]]:
         suffix = name.removeprefix("find.")
         words = " ".join(text.split())
         same = words == " ".join(fields.get(f"looked.{suffix}", "").split())
-        part = part_of(fields.get(f"part.{suffix}") or fields.get(f"at.{suffix}", "")) if same else 0
+        part = part_of(fields, f"part.{suffix}", f"at.{suffix}") if same else 0
         said += [(name, words)] if words else []
         said += [(f"part.{suffix}", str(part))] if part else []
     return said
@@ -335,7 +339,7 @@ def _unlisted(fields: Mapping[str, str], suffix: str, members: Members, was: str
     """Terms ticked before that the form had no box for."""
     if _mode(was) != TICKED:
         return []
-    look = Look(fields.get(f"looked.{suffix}", ""), part_of(fields.get(f"at.{suffix}", "")))
+    look = Look(fields.get(f"looked.{suffix}", ""), part_of(fields, f"at.{suffix}"))
     found = listing([caption(member, language) for member in members.members], look)
     boxes = set(_boxes(members, was, found))
     chosen = members.pick(was)
@@ -369,6 +373,8 @@ def _picked(fields: Mapping[str, str], suffix: str, members: Members, was: str, 
         return f"{FROM}{fields.get(f'since.{suffix}', '')}"
     if mode == "last":
         return f"{LAST}{fields.get(f'count.{suffix}', '')}"
+    if mode not in ("", TICKED) and not mode.startswith(LEVEL):
+        raise RefusalError(400, NO_VALUE, name=f"which.{suffix}", value=mode)
     if mode == TICKED:
         return "" if len(ticked) == len(members.members) else members.said(ticked)
     return mode

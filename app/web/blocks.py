@@ -89,6 +89,24 @@ class View:
         return by_figures_note(self.language) if self.masked.by_figures else ""
 
     @property
+    def _undrawn(self) -> str:
+        """That figures can't be drawn as an address asks; other members or a later release may be why."""
+        wanted = self.wanted.chart
+        if wanted in ("", TABLE, *self._kinds):
+            return ""
+        return self._("These figures can't be drawn as “%(kind)s”.") % {"kind": self._kind_names[wanted]}
+
+    @property
+    def _kind_names(self) -> Mapping[str, str]:
+        return {
+            "bar": self._("Bars"),
+            "line": self._("Lines"),
+            "stacked": self._("Stacked bars"),
+            "pyramid": self._("Pyramid"),
+            "scatter": self._("Scatter"),
+        }
+
+    @property
     def sheet_address(self) -> str:
         return self.only or f"{self.root}/s/{quote(self.entry.sheet.id)}"
 
@@ -142,7 +160,7 @@ class View:
             id=self.query.id,
             title=self.title,
             context=self._context(self.title),
-            note=self.note,
+            note=" ".join(filter(None, (self.note, self._undrawn))),
             table=replace(
                 table,
                 hidden=int((status == CellStatus.CONFIDENTIAL).sum()),
@@ -204,15 +222,8 @@ class View:
 
     def _ways(self, subject: Subject) -> tuple[Way, ...]:
         """Links to the other ways of showing the table, none where there is one way only."""
-        names = {
-            "bar": self._("Bars"),
-            "line": self._("Lines"),
-            "stacked": self._("Stacked bars"),
-            "pyramid": self._("Pyramid"),
-            "scatter": self._("Scatter"),
-        }
         own = self._kinds[0] if self.query.view == "chart" else ""
-        ways = [("", self._("Table"), TABLE), *((kind, names[kind], kind) for kind in self._kinds)]
+        ways = [("", self._("Table"), TABLE), *((kind, self._kind_names[kind], kind) for kind in self._kinds)]
         return tuple(
             Way(
                 text,

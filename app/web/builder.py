@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import numpy as np
 
 from app.domain.cube import Cube, Hierarchy, text_in
-from app.domain.errors import Mistake
 from app.domain.masked import CellStatus
 from app.domain.observations import observations_of
 from app.serve.port import Asked
@@ -47,6 +46,7 @@ def _(text: str) -> str:
 NO_CUBE = _("There is no cube “%(name)s” here.")
 NO_MEMBER = _("There is no “%(name)s” to choose here.")
 ONE_FILTER = _("A filter takes one member of “%(name)s”.")
+NO_PLACE = _("Members of “%(name)s” are chosen, but not where they go.")
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class _Part:
     members: tuple[str, ...]
 
 
-def written(cube: Cube, pairs: Sequence[tuple[str, str]]) -> str:
+def written(cube: Cube, pairs: Sequence[tuple[str, str]], language: str) -> str:
     """The query in MDX that the form's fields describe.
 
     Raises
     ------
     RefusalError
-        400 for a choice that the form doesn't offer.
+        400 for a choice that the form doesn't offer, or that says nothing by itself.
     """
     names = {measure.unique_name for measure in cube.measures}
     measures = [value for name, value in pairs if name == "measure"]
@@ -73,6 +73,10 @@ def written(cube: Cube, pairs: Sequence[tuple[str, str]]) -> str:
             raise RefusalError(400, NO_MEMBER, name=name)
     axes: dict[str, list[str]] = {"columns": [_set(measures or [cube.measures[0].unique_name])], "rows": []}
     slicer: list[str] = []
+    for name, value in pairs:
+        kind, _, place = name.partition(".")
+        if kind in ("place", "level", "member") and value and int(place) >= len(cube.hierarchies):
+            raise RefusalError(400, NO_MEMBER, name=value)
     for number, hierarchy in enumerate(cube.hierarchies):
         part = _chosen(pairs, number)
         if part.place not in ("", *_PLACES):
@@ -80,9 +84,13 @@ def written(cube: Cube, pairs: Sequence[tuple[str, str]]) -> str:
         for name in part.members:
             if name not in hierarchy.index_of:
                 raise RefusalError(400, NO_MEMBER, name=name)
+        if part.level and part.level not in [level.unique_name for level in hierarchy.levels]:
+            raise RefusalError(400, NO_MEMBER, name=part.level)
+        if part.members and not part.place:
+            raise RefusalError(400, NO_PLACE, name=_named(hierarchy, language))
         if part.place == "filter":
-            if len(part.members) > 1:
-                raise RefusalError(400, ONE_FILTER, name=hierarchy.name)
+            if len(part.members) != 1:
+                raise RefusalError(400, ONE_FILTER, name=_named(hierarchy, language))
             slicer += part.members
         elif part.place:
             axes[part.place].append(_members(hierarchy, part))
@@ -99,6 +107,10 @@ def written(cube: Cube, pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def _named(hierarchy: Hierarchy, language: str) -> str:
+    return text_in(hierarchy.captions, language) or hierarchy.name
+
+
 def _chosen(pairs: Sequence[tuple[str, str]], number: int) -> _Part:
     fields = dict(pairs)
     members = tuple(value for name, value in pairs if name == f"member.{number}" and value)
@@ -109,8 +121,6 @@ def _members(hierarchy: Hierarchy, part: _Part) -> str:
     if part.members:
         return _set(part.members)
     levels = [level.unique_name for level in hierarchy.levels]
-    if part.level and part.level not in levels:
-        raise RefusalError(400, NO_MEMBER, name=part.level)
     level = part.level or levels[min(1 if hierarchy.has_all else 0, len(levels) - 1)]
     return f"{level}.Members"
 
@@ -130,7 +140,7 @@ def builder_page(
     pairs: Sequence[tuple[str, str]],
     mdx: str,
     asked: Asked | None,
-    mistakes: Sequence[Mistake],
+    mistakes: Sequence[str],
 ) -> BuilderPage:
     """The form, the query, and its answer or what is wrong with it."""
     _ = translations(site.language).gettext
@@ -154,7 +164,7 @@ def builder_page(
         if cube
         else (),
         mdx=mdx,
-        mistakes=tuple(str(mistake) for mistake in mistakes),
+        mistakes=tuple(mistakes),
         answer=_answer(site, asked, mdx, address) if asked is not None else None,
     )
 
@@ -177,8 +187,8 @@ def _part(hierarchy: Hierarchy, number: int, pairs: Sequence[tuple[str, str]], l
         for code, name in enumerate(hierarchy.unique_names)
     )
     search = None
+    look = _look(pairs, number)
     if len(members) > MOST:
-        look = _look(pairs, number)
         found = listing([option.text for option in members], look)
         search = finder(str(number), f"look.{number}", look, found, language)
         members = offered(members, found)
@@ -186,7 +196,7 @@ def _part(hierarchy: Hierarchy, number: int, pairs: Sequence[tuple[str, str]], l
         level for level in hierarchy.levels if not hierarchy.has_all or level is not hierarchy.levels[0]
     ]
     return BuilderPart(
-        name=text_in(hierarchy.captions, language) or hierarchy.name,
+        name=_named(hierarchy, language),
         place=Chooser(
             f"place.{number}",
             _("Where"),
@@ -214,8 +224,7 @@ def _look(pairs: Sequence[tuple[str, str]], number: int) -> Look:
     fields = dict(pairs)
     words = " ".join(fields.get(f"find.{number}", "").split())
     same = words == " ".join(fields.get(f"looked.{number}", "").split())
-    asked = fields.get(f"part.{number}") or fields.get(f"at.{number}", "")
-    return Look(words[:LONGEST], part_of(asked) if same else 0)
+    return Look(words[:LONGEST], part_of(fields, f"part.{number}", f"at.{number}") if same else 0)
 
 
 def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:

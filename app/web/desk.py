@@ -17,11 +17,11 @@ from app.serve.answer import LiveReader, ReleaseMovedError
 from app.web import pages
 from app.web.contents import Contents
 from app.web.contexts import Page
-from app.web.fields import UnknownFieldError, ways_out
+from app.web.fields import UnknownFieldError, pairs_of, ways_out
 from app.web.language import INTERFACE, preferred
-from app.web.locate import LOCATED, RELEASE, Located
+from app.web.locate import AS_OF, LOCATED, RELEASE, Located, read_moment
 from app.web.pages import Site
-from app.web.refusals import RefusalError, sentence, unreachable
+from app.web.refusals import NO_VALUE, RefusalError, sentence, unreachable
 from app.web.render import Renderer
 from app.web.reply import LASTING, NO_STORE, REVALIDATE, Headers, Reply
 
@@ -187,6 +187,9 @@ def located(request: Request) -> Located:
 async def admitted(request: Request) -> None:
     """Every route's first question: whether there is the release that the address is about."""
     if refusal := located(request).refusal:
+        moments = [value for name, value in pairs_of(request) if name == AS_OF]
+        if refusal == 400 and len(moments) == 1 and read_moment(moments[0]) is None:
+            raise RefusalError(400, NO_VALUE, name=AS_OF, value=moments[0])
         raise RefusalError(refusal)
 
 

@@ -6,7 +6,7 @@ networks append to links is nobody's mistake: it is left aside, and no address o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from urllib.parse import parse_qsl, quote, urlencode
@@ -17,7 +17,7 @@ from app.domain.publication import Sheet
 from app.web.contexts import Link
 from app.web.language import translations
 from app.web.locate import AS_OF, LOCATED
-from app.web.refusals import RefusalError
+from app.web.refusals import NO_VALUE, RefusalError
 
 Pairs = list[tuple[str, str]]
 
@@ -73,7 +73,8 @@ class Known:
 
     def __contains__(self, name: str) -> bool:
         head, _, number = name.rpartition(".")
-        counted = number.isascii() and number.isdigit() and len(number) < 4
+        # One hierarchy has one number: two fields would mean it, and one of them nothing.
+        counted = number.isascii() and number.isdigit() and len(number) < 4 and number == str(int(number))
         return name in self.names or name == AS_OF or (counted and head in self.numbered)
 
     def nearest(self, name: str) -> str:
@@ -158,9 +159,25 @@ def by_name(pairs: Pairs, known: Known) -> dict[str, str]:
     return fields
 
 
+def refuse_beyond(fields: Mapping[str, str], query: str, count: int) -> None:
+    """`UnknownFieldError` for a field of a query that is about a hierarchy beyond its ``count``."""
+    for name in fields:
+        of, _, number = name.partition(".")[2].rpartition(".")
+        if of == query and number.isdigit() and int(number) >= count:
+            raise UnknownFieldError({name: ""})
+
+
 def chosen(fields: dict[str, str]) -> dict[str, str]:
     """Choices by parameter."""
     return {name[2:]: value for name, value in fields.items() if name.startswith("p.")}
+
+
+def edited(fields: Mapping[str, str], sheet: Sheet) -> str:
+    """The query whose form is open, empty for none; `RefusalError` 400 for one that the sheet hasn't."""
+    name = fields.get("edit", "")
+    if name and name not in (query.id for query in sheet.queries):
+        raise RefusalError(400, NO_VALUE, name="edit", value=name)
+    return name
 
 
 def fields_of_sheet(sheet: Sheet) -> Known:

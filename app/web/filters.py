@@ -6,6 +6,7 @@ conditions; a key path ``W.*.2023`` says a code, or any, for each dimension in t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from app.domain.observations import Observations, Rows
 from app.web.fields import Known, Pairs, by_name
 from app.web.formats import sdmx
 from app.web.locate import AS_OF
-from app.web.refusals import RefusalError
+from app.web.refusals import NO_VALUE, RefusalError
 
 _Mask = NDArray[np.bool_]
 
@@ -46,6 +47,8 @@ _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
     "co": lambda code, wanted: wanted in code,
     "nc": lambda code, wanted: wanted not in code,
 }
+#: What SDMX writes for a year, and finer periods of it.
+_PERIOD = re.compile(r"\d{4}(-[\w:.+-]+)?$", re.ASCII)
 _PERIODS = {"startPeriod": "ge", "endPeriod": "le"}
 _COUNTS = ("firstNObservations", "lastNObservations")
 _PAGING = ("offset", "limit")
@@ -161,8 +164,12 @@ class _Wishes:
         self._keep[place] &= np.array([code in wanted for code in self._codes[place]], np.bool_)
 
     def period(self, name: str, operator: str, value: str) -> None:
-        """From a period on, or up to it."""
-        self._compare(self._time(name), operator, [value])
+        """From a period on, or up to it; it may be one that there isn't, but a period."""
+        place = self._time(name)
+        known = value and any(code.startswith(value) for code in self._known[place])
+        if not known and not _PERIOD.match(value):
+            raise RefusalError(400, NO_VALUE, name=name, value=value)
+        self._compare(place, operator, [value])
 
     def _compare(self, place: int, operator: str, values: Sequence[str]) -> None:
         # Of several values any may hold, but none of those that are ruled out.

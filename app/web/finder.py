@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.web.contexts import Finder, Option
 from app.web.language import translations
+from app.web.refusals import NO_VALUE, RefusalError
 from app.web.search import fold
 
 #: As many members are offered one by one without a search.
@@ -41,13 +42,17 @@ def read_looks(fields: Mapping[str, str], query: str) -> dict[int, Look]:
             if kind == "find":
                 found[int(number)] = Look(text[:LONGEST], before.part)
             else:
-                found[int(number)] = Look(before.words, part_of(text))
+                found[int(number)] = Look(before.words, part_of(fields, name))
     return found
 
 
-def part_of(text: str) -> int:
-    """A part's number; 0 for none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+def part_of(fields: Mapping[str, str], *names: str) -> int:
+    """The number that the first of some fields says, 0 for none; `RefusalError` 400 for what is no number."""
+    name = next((name for name in names if fields.get(name)), "")
+    text = fields.get(name, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 7):
+        raise RefusalError(400, NO_VALUE, name=name, value=text)
+    return int(text or "0")
 
 
 @dataclass(frozen=True)

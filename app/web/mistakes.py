@@ -7,10 +7,13 @@ catalogue ``mistakes.po`` has each sentence with ``{}`` for what is put in.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 
 from babel.messages.pofile import read_po
 
+from app.domain.errors import Mistake
 from app.web.language import INTERFACE, LOCALES
 
 _GAP = "{}"
@@ -33,6 +36,14 @@ def templates(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile("(.+?)".join(re.escape(part) for part in text.split(_GAP)), re.DOTALL)
+
+
+def translated(mistakes: Iterable[Mistake], told: Callable[[str], str]) -> tuple[Mistake, ...]:
+    """Mistakes in the words of ``told``, which says a sentence in the reader's language."""
+    return tuple(
+        replace(mistake, cause=told(mistake.cause), remedy=told(mistake.remedy) if mistake.remedy else "")
+        for mistake in mistakes
+    )
 
 
 def in_words_of(text: str, language: str) -> str:

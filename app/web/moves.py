@@ -15,6 +15,13 @@ from app.domain.masked import Axis, AxisMember, CellStatus, MaskedCellSet
 from app.web.refusals import RefusalError
 from app.web.tables import grid_of
 
+
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+NO_COLUMN = _("The table has no column %(number)s to sort by.")
 Positions = tuple[tuple[AxisMember, ...], ...]
 Order = NDArray[np.int64]
 
@@ -83,7 +90,7 @@ def sort(table: MaskedCellSet, column: int, descending: bool) -> MaskedCellSet:
     """
     grid = grid_of(table)
     if column >= len(grid.columns):
-        raise RefusalError(400)
+        raise RefusalError(400, NO_COLUMN, number=str(column + 1))
     shown = grid.status[:, column] == CellStatus.SHOWN
     figures = np.where(shown, -grid.values[:, column] if descending else grid.values[:, column], np.inf)
     return take(table, _sorted_branches(grid.rows, figures), list(range(len(grid.columns))))

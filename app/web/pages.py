@@ -34,6 +34,7 @@ from app.web.contexts import (
     SearchResult,
     SheetPage,
 )
+from app.web.fields import edited, refuse_beyond
 from app.web.finder import MOST, Look, finder, listing, offered, read_looks
 from app.web.flows import address, flows
 from app.web.formats.registry import formats_for
@@ -242,6 +243,7 @@ class Site:
     ) -> SheetPage:
         sheet = entry.sheet
         arrangements = _arrangements(sheet, fields)
+        editing = edited(fields, sheet)
         kept = tuple(pair for name, wanted in arrangements.items() for pair in wanted.fields(name))
         query = address_query(choices, kept)
         path = f"s/{quote(sheet.id)}"
@@ -253,7 +255,7 @@ class Site:
                     if name != definition.id
                     for pair in other.fields(name)
                 ),
-                fields.get("edit") == definition.id,
+                editing == definition.id,
                 looks=read_looks(fields, definition.id),
             )
             for definition, served in answers
@@ -310,6 +312,7 @@ class Site:
         fields: Mapping[str, str],
     ) -> str:
         """The address of what the form for arranging a table was sent with."""
+        edited(fields, entry.sheet)
         said: list[tuple[str, str]] = [*choice_fields(choices)]
         said += [(name, fields[name]) for name in (AS_OF,) if name in fields]
         target = ""
@@ -322,7 +325,7 @@ class Site:
                 wanted = settle(mine, query.id, wanted, served.masked, cube, self.language)
                 searching = looking(mine, query.id)
                 target = f"choose.{query.id}" if searching else query.id
-                if f"spot.{query.id}.row" in mine:
+                if any(name.startswith(f"spot.{query.id}.") for name in mine):
                     target = f"cell.{query.id}"
             said += wanted.fields(query.id)
         return f"{self.root}/s/{quote(entry.sheet.id)}?{urlencode([*said, *searching])}#{target}"
@@ -414,10 +417,13 @@ def answer_query(
     choice = tuple(choice.member.unique_name for choice in choices)
     served = reader.answer(release, entry.sheet.id, query.id, choice)
     wanted = read_arrangement(fields, query.id)
-    if not wanted.opened:
+    if not any(f".{query.id}." in name for name in fields):
         return served
     cube = contents.catalogue.cubes[contents.catalogue.cube_of[entry.sheet.id, query.id]]
     known = hierarchies_of(served.masked, cube)
+    refuse_beyond(fields, query.id, len(known.members))
+    if not wanted.opened:
+        return served
     opened = tuple(name for number in sorted(wanted.opened) for name in opened_names(known, wanted, number))
     return reader.answer(release, entry.sheet.id, query.id, choice, opened)
 

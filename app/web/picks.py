@@ -30,6 +30,15 @@ _RUN = 5
 _MOST = 100_000
 
 
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+NO_PICK = _("“%(value)s” doesn't say which members to show.")
+BACKWARDS = _("“%(value)s” runs backwards: the table lists its end before its beginning.")
+
+
 @dataclass(frozen=True, eq=False)
 class Members:
     """The members of one hierarchy that a table was published with, in order, each with its term.
@@ -53,7 +62,8 @@ class Members:
         Raises
         ------
         RefusalError
-            400 for a term that can't be read, or one of periods where there are none.
+            400 for a term that can't be read, one of periods where there are none, or a run that is said from
+            its end: what means nobody would show everybody.
         NotPublishedError
             A member that the table doesn't have.
         """
@@ -80,10 +90,12 @@ class Members:
 
     def _meant(self, term: str) -> Sequence[AxisMember]:
         if term.startswith(LEVEL):
-            depth = _number(term.removeprefix(LEVEL))
+            depth = _number(term, LEVEL)
+            if depth >= (len(self.hierarchy.levels) if self.hierarchy is not None else 1):
+                raise RefusalError(400, NO_PICK, value=term)
             return [member for member in self.members if member.depth == depth]
         if term.startswith((FROM, LAST)) and not self.time:
-            raise RefusalError(400)
+            raise RefusalError(400, NO_PICK, value=term)
         if term.startswith(FROM):
             start = self._member(term.removeprefix(FROM))
             return [
@@ -95,10 +107,15 @@ class Members:
         if term.startswith(LAST):
             deepest = max((member.depth for member in self.members), default=0)
             periods = [member for member in self.members if member.depth == deepest]
-            return periods[-max(1, _number(term.removeprefix(LAST))) :]
+            count = _number(term, LAST)
+            if not count:
+                raise RefusalError(400, NO_PICK, value=term)
+            return periods[-count:]
         if _TO in term:
             ends = [self._member(end) for end in term.split(_TO, 1)]
             first, last = (self.members.index(end[0]) if end else -1 for end in ends)
+            if 0 <= last < first:
+                raise RefusalError(400, BACKWARDS, value=term)
             return self.members[first : last + 1] if first >= 0 else []
         return self._member(term)
 
@@ -144,7 +161,8 @@ def terms_of(hierarchy: Hierarchy) -> Mapping[str, str]:
     }
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text[:9]) > _MOST:
-        raise RefusalError(400)
-    return int(text[:9])
+def _number(term: str, start: str) -> int:
+    text = term.removeprefix(start)
+    if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= _MOST):
+        raise RefusalError(400, NO_PICK, value=term)
+    return int(text)

@@ -17,6 +17,7 @@ from app.web.fields import Known, fields_of, known_among, pairs_of
 from app.web.files import file_response
 from app.web.language import preferred
 from app.web.locate import RELEASE
+from app.web.mistakes import in_words_of, translated
 from app.web.negotiation import NO_LANGUAGE, accepted_format, named_format
 from app.web.pages import Site
 from app.web.refusals import RefusalError
@@ -62,16 +63,24 @@ class Queries:
         if name not in cubes:
             raise RefusalError(400, NO_CUBE, name=name)
         cube = cubes[name]
+        if "fresh" in fields:
+            # What was chosen of another cube means nothing of this one.
+            pairs = [pair for pair in pairs if pair[0] == "cube"]
         mdx = fields.get("mdx", "").replace("\r\n", "\n").strip()
-        if not mdx and "build" in fields:
-            mdx = written(cube, pairs)
         served: ServedQuery | None = None
-        mistakes: tuple[Mistake, ...] = ()
-        if mdx:
-            try:
+        mistakes: list[str] = []
+        told = partial(in_words_of, language=site.language)
+        try:
+            if not mdx and "build" in fields:
+                mdx = written(cube, pairs, site.language)
+            if mdx:
                 served = self._desk.reader.ask(request.scope[RELEASE], mdx)
-            except UserError as error:
-                mistakes = error.mistakes
+        except RefusalError as error:
+            if error.status != 400:
+                raise
+            mistakes = [error.sentence(site.language)]
+        except UserError as error:
+            mistakes = [str(mistake) for mistake in translated(error.mistakes, told)]
         asked = served.asked if served is not None else None
         body = self._desk.render(builder_page(site, cube, pairs, mdx, asked, mistakes))
         stamps = (served.stamp,) if served is not None else ()
@@ -116,7 +125,7 @@ class Queries:
                 served = self._desk.reader.ask(request.scope[RELEASE], text)
             except UserError as error:
                 told = RefusalError(400, NO_ANSWER).sentence(language)
-                return _mistaken(told, error.mistakes)
+                return _mistaken(told, translated(error.mistakes, partial(in_words_of, language=language)))
             download = query_download(site, served.asked, text)
             return file_response(form, download, (served.stamp,), "query", NO_STORE)
 

@@ -28,6 +28,9 @@ SENTENCES = {
 #: Of a 503 while there is a release, but the storage doesn't answer.
 UNREACHABLE = _("The figures can't be reached at the moment. Please come back shortly.")
 
+#: Of a field whose value can't be read, or means nothing.
+NO_VALUE = _("“%(name)s” can't be “%(value)s”.")
+
 #: Letters of a reader's own words that are said back.
 _LONGEST = 80
 

@@ -12,6 +12,14 @@ from app.web.tables import caption, grid_of
 Place = tuple[int, int]
 
 
+def _(text: str) -> str:
+    """Marks a sentence for the catalogues; it is translated when said."""
+    return text
+
+
+NO_CELL = _("The table has no figure in row %(row)s and column %(column)s.")
+
+
 def place_of(masked: MaskedCellSet, known: Hierarchies, terms: tuple[str, ...]) -> Place | None:
     """Row and column of the cell with these members, None where the table leaves it out.
 
@@ -39,11 +47,11 @@ def place_of(masked: MaskedCellSet, known: Hierarchies, terms: tuple[str, ...]) 
 
 
 def terms_at(masked: MaskedCellSet, known: Hierarchies, place: Place) -> tuple[str, ...]:
-    """How an address says the cell at a row and column; `RefusalError` 400 where there is none."""
+    """How an address says the cell at a row and column (from 0); `RefusalError` 400 where there is none."""
     grid = grid_of(masked)
     row, column = place
     if not (0 <= row < len(grid.rows) and 0 <= column < len(grid.columns)):
-        raise RefusalError(400)
+        raise RefusalError(400, NO_CELL, row=str(row + 1), column=str(column + 1))
     here = _names(grid.rows[row]) | _names(grid.columns[column]) | {m.unique_name for m in masked.slicer}
     return tuple(
         term

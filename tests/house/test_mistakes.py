@@ -70,6 +70,39 @@ def test_every_mistake_can_be_told(language: str) -> None:
     assert sorted(wanted - known.keys()) == []
 
 
+def expectations() -> Iterator[str]:
+    """What the reader of MDX says that it expected, ``{}`` for a word of the language."""
+    for path in sorted((ROOT / "app" / "mdx").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            by = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+            if not isinstance(node, ast.Call) or by not in (
+                "fail",
+                "name",
+                "select",
+                "need_word",
+                "need_symbol",
+            ):
+                continue
+            told = [part for item in node.args for part in _ways(item) if " " in part]
+            yield from (f"{{}} {text}" if by.startswith("need") else text for text in told)
+
+
+def _ways(node: ast.expr) -> Iterator[str]:
+    """The texts that an expression may be."""
+    if isinstance(node, ast.IfExp):
+        yield from (*_ways(node.body), *_ways(node.orelse))
+    else:
+        yield _text(node)
+
+
+@pytest.mark.parametrize("language", ["es", "ca"])
+def test_what_was_expected_can_be_told(language: str) -> None:
+    # The reader's own two helpers put words together, which are told below them.
+    wanted = {text for text in expectations() if text.replace("{}", "").strip()}
+    assert len(wanted) > 25
+    assert sorted(wanted - catalogue(language).keys()) == []
+
+
 def test_what_is_named_stays_as_it_is_written() -> None:
     assert in_words_of("Cube {} has no measure A. B.", "es") == "El cubo {} no tiene la medida A. B."
     assert in_words_of("Line 3: There is no line of data.", "ca") == "Línia 3: No hi ha cap línia de dades."

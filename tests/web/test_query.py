@@ -202,7 +202,9 @@ def test_a_mistake_in_a_query_is_told_on_the_page_with_its_place(site: ASGIApp) 
     response = ask(site, f"/es/query?{httpx.QueryParams(mdx='SELECT {[Nope].[X]} ON 0 FROM [Tax]')}")
     assert response.status_code == 400
     document = html.fromstring(response.content)
-    assert "La consulta no se puede responder" in document.xpath("string(//*[@id='mistakes'])")
+    said = document.xpath("string(//*[@id='mistakes'])")
+    assert "La consulta no se puede responder" in said
+    assert "El cubo Tax no tiene nada llamado [Nope].[X]" in said
     assert document.xpath("//textarea/@aria-invalid") == ["true"]
     assert "[Nope].[X]" in document.xpath("string(//textarea)")
 
@@ -210,12 +212,15 @@ def test_a_mistake_in_a_query_is_told_on_the_page_with_its_place(site: ASGIApp) 
 @pytest.mark.parametrize(
     ("query", "word"),
     [
-        ("cube=Nope", "Nope"),
         ("build=1&measure=[Nope]", "[Nope]"),
         ("build=1&place.0=everywhere", "everywhere"),
         ("build=1&place.0=rows&member.0=[X]", "[X]"),
         ("build=1&place.0=rows&level.0=[X]", "[X]"),
-        ("build=1&place.1=filter&member.1=[Sex].[Sex].%26[W]&member.1=[Sex].[Sex].%26[M]", "Sex"),
+        ("build=1&level.0=[X]", "[X]"),
+        ("build=1&place.9=rows", "rows"),
+        ("build=1&place.1=filter&member.1=[Sex].[Sex].%26[W]&member.1=[Sex].[Sex].%26[M]", "«Sexo»"),
+        ("build=1&place.1=filter", "«Sexo»"),
+        ("build=1&member.1=[Sex].[Sex].%26[W]", "Se han elegido miembros de «Sexo»"),
     ],
 )
 def test_a_choice_that_the_form_does_not_offer_gets_one_sentence(
@@ -223,7 +228,19 @@ def test_a_choice_that_the_form_does_not_offer_gets_one_sentence(
 ) -> None:
     response = ask(site, f"/es/query?{query}")
     assert response.status_code == 400
-    assert word in html.fromstring(response.content).xpath("string(//h1)")
+    document = html.fromstring(response.content)
+    assert word in document.xpath("string(//*[@role='alert'])")
+    # The form stays, with what was chosen.
+    assert document.xpath("//select[@name='place.1']")
+
+
+def test_a_cube_that_there_is_not_is_named_and_another_begins_anew(site: ASGIApp) -> None:
+    response = ask(site, "/es/query?cube=Nope")
+    assert response.status_code == 400
+    assert "Nope" in html.fromstring(response.content).xpath("string(//h1)")
+    anew = ask(site, "/es/query?cube=Tax&fresh=1&place.1=rows&member.1=[Other].[X]&place.9=rows")
+    assert anew.status_code == 200
+    assert html.fromstring(anew.content).xpath("//select[@name='place.1']/option[@selected]/@value") == [""]
 
 
 def test_a_site_that_takes_no_queries_has_no_such_addresses() -> None:

@@ -21,7 +21,7 @@ from app.domain.people import Actor, Permission
 from app.office.office import Office
 from app.web.contexts import LanguageLink, Link
 from app.web.language import translations
-from app.web.mistakes import in_words_of
+from app.web.mistakes import in_words_of, translated
 from app.web.studio.notices import NOTICES
 
 HTML = "text/html; charset=utf-8"
@@ -185,14 +185,7 @@ class Visit:
 
     def mistakes(self, found: Iterable[Mistake]) -> tuple[Mistake, ...]:
         """Mistakes in the reader's language."""
-        return tuple(
-            replace(
-                mistake,
-                cause=self.told(mistake.cause),
-                remedy=self.told(mistake.remedy) if mistake.remedy else "",
-            )
-            for mistake in found
-        )
+        return translated(found, self.told)
 
     def moment(self, moment: datetime | None) -> str:
         """A time as the reader writes it, in UTC; empty for none."""
