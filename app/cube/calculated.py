@@ -99,8 +99,9 @@ class Calculations:
                 captions[language] = self._text(key, value, source)
             elif key in ("SOLVE_ORDER", "DECIMALS"):
                 numbers[key] = self._number(key, value, source)
-            else:
-                style[key] = self._text(key, value, source) if isinstance(value, String) else to_text(value)
+            elif key in ("FORMAT_STRING", "UNIT"):
+                style[key] = self._text(key, value, source)
+            # Colours and fonts are nothing that a table has.
         words = self.ev.limits.words
         if max(map(len, (last.text, *captions.values(), *style.values()))) > words:
             cause = f"A name, caption or format has {words:,} letters at most."
@@ -156,8 +157,11 @@ class Calculations:
         return number
 
     def _text(self, key: str, value: Expression, source: Source) -> str:
+        if isinstance(value, Name) and len(value.parts) == 1 and value.parts[0].keys is None:
+            return value.parts[0].text
         if not isinstance(value, String):
-            raise UserError(source.mistake(value.at, f"{key} takes a text in quotes."))
+            remedy = "It is the same in all cells: a value can't choose it."
+            raise UserError(source.mistake(value.at, f"{key} takes a text in quotes.", remedy))
         return value.value
 
     def _number(self, key: str, value: Expression, source: Source) -> Fraction:

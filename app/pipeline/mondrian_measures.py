@@ -10,6 +10,7 @@ from lxml import etree
 from app.domain.errors import UserError
 from app.domain.numbers import format_decimals
 from app.mdx import parse_expression, quote
+from app.mdx.tree import String
 from app.pipeline.mondrian_draft import Draft, Notes, remarks
 from app.pipeline.relations import Select, quoted, sql_child
 from app.pipeline.toml_text import pairs
@@ -103,10 +104,16 @@ class _Part:
 def add_calculated(draft: Draft, element: etree._Element, notes: Notes) -> None:
     """Add a calculated member to a cube."""
     name = element.get("name", "")
-    properties = {
-        item.get("name", ""): item.get("value") or (item.get("expression") or "").strip("'\"")
-        for item in element.findall("CalculatedMemberProperty")
-    }
+    properties = {}
+    for item in element.findall("CalculatedMemberProperty"):
+        said, worked_out = item.get("value"), (item.get("expression") or "").strip()
+        if said is None and worked_out:
+            said = _constant(worked_out)
+            if said is None:
+                what = f"{item.get('name')} of calculated member {name}"
+                notes.leave(element, f"{what} is left: it is not the same in all cells.")
+                continue
+        properties[item.get("name", "")] = said or ""
     if "MEMBER_ORDINAL" in properties:
         notes.leave(element, f"MEMBER_ORDINAL of calculated member {name} is left.")
     formula = _formula(draft, element, f"calculated member {name}", notes)
@@ -152,6 +159,17 @@ def _formula(draft: Draft, element: etree._Element, what: str, notes: Notes) -> 
         notes.leave(element, f"{what} is left: it names what the role doesn't see.")
         return None
     return text
+
+
+def _constant(expression: str) -> str | None:
+    """The text or number that an expression is; None for one that has to be worked out."""
+    try:
+        node = parse_expression(expression)
+    except UserError:
+        return None
+    if isinstance(node, String):
+        return node.value
+    return expression if re.fullmatch(r"-?\d+", expression) else None
 
 
 def _plain_format(form: str | None) -> str | None:

@@ -543,6 +543,15 @@ def test_formats_give_decimals(server: CubeServer) -> None:
     assert decimals == {"0": 0, "#,##0.0": 1, "0.0%": 3, "Percent": 4, "#,##0.00;(#,##0.0)": 2}
 
 
+def test_colours_are_left_and_a_format_needs_no_quotes(server: CubeServer) -> None:
+    text = (
+        "WITH MEMBER [Measures].[X] AS 1, FORMAT_STRING = Percent, FORE_COLOR = IIF([Income] > 5, 255, 0) "
+        "SELECT [Measures].[X] ON 0 FROM Tax"
+    )
+    (member,) = (m for m in server.execute(parse(text)).calculated if m.name == "X")
+    assert (member.format, member.decimals) == ("Percent", 4)
+
+
 def test_recursive_formula_over_time_ends(server: CubeServer) -> None:
     formula = (
         "IIF([Time].CurrentMember.PrevMember IS NULL, [Measures].[Income], "

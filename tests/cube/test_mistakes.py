@@ -157,6 +157,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
             "Expected a value, but this is a set",
         ),
         ("WITH MEMBER [Measures].[X] AS 1, SOLVE_ORDER = 'a' SELECT FROM Tax", "'a'", "this is a text"),
+        *(
+            (
+                f"WITH MEMBER [Measures].[X] AS 1, {key} = IIF([Income] > 5, '0', '0.0') SELECT FROM Tax",
+                "IIF",
+                f"{key} takes a text in quotes",
+            )
+            for key in ("FORMAT_STRING", "UNIT", "CAPTION_ES")
+        ),
+        ("WITH MEMBER [Measures].[X] AS 1, FORMAT_STRING = 'a' + 'b' SELECT FROM Tax", "'a'", "takes a text"),
+        ("WITH MEMBER [Measures].[X] AS 1, FORMAT_STRING = 0.0 SELECT FROM Tax", "0.0", "takes a text"),
         (
             "WITH MEMBER [Sex].[X] AS Aggregate({([Sex].[W], [Place].[All]), ([Sex].[Both], [Place].[28])}) "
             "SELECT [Measures].[Middle] ON 0 FROM Tax WHERE [Sex].[X]",

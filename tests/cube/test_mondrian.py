@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -101,6 +102,13 @@ SCHEMA = """<?xml version="1.0"?>
       <CalculatedMemberProperty name="FORMAT_STRING" value="0.0"/>
       <CalculatedMemberProperty name="SOLVE_ORDER" value="5"/>
     </CalculatedMember>
+    <CalculatedMember name="Worth" dimension="Measures" formula="[Measures].[Turnover] * 2">
+      <CalculatedMemberProperty name="FORMAT_STRING" expression="'0.00'"/>
+      <CalculatedMemberProperty name="SOLVE_ORDER" expression="3"/>
+    </CalculatedMember>
+    <CalculatedMember name="Loud" dimension="Measures" formula="[Measures].[Turnover] * 3">
+      <CalculatedMemberProperty name="FORMAT_STRING" expression="IIF([Measures].[Units] &gt; 5, '0.0', '0')"/>
+    </CalculatedMember>
     <CalculatedMember name="Abroad" hierarchy="[Store]" formula="[Store].[All Stores] - [Store].[North]"/>
     <CalculatedMember name="Broken" dimension="Measures" formula="1 +"/>
     <NamedSet name="South shops" formula="Descendants([Store].[South], [Store].[Shop])"/>
@@ -160,7 +168,12 @@ def test_cubes_answer_as_the_schema_means(folder: Path) -> None:
     imported = import_schema(folder / "shop.xml", f"sqlite:///{folder / 'shop.db'}")
     written = list(write_files(imported.files, folder / "cubes"))
     assert [path.name for path in written] == ["sales.toml", "stock.toml", "both.toml"]
-    assert "# owner: The shop" in written[0].read_text()
+    text = written[0].read_text()
+    assert "# owner: The shop" in text
+    _, worth, loud = re.split(r'name = "(?:Worth|Loud)"', text)
+    assert 'format = "0.00"' in worth.split("[[")[0]
+    assert "solve-order = 3" in worth.split("[[")[0]
+    assert "format" not in loud.split("[[")[0]
     sales = opened(folder, "sales.toml")
     year = "WHERE [Time].[2024]"
     measures = "{[Units], [Lines], [Clerks], [Mean price], [Turnover], [Per unit]}"
@@ -318,10 +331,11 @@ def test_what_is_left_is_told_with_its_line(folder: Path) -> None:
         ("<UserDefinedFunction", "Magic"),
         ("Broken", "Broken"),
         ("Mean price", "an average"),
+        ("Loud", "FORMAT_STRING of calculated member Loud is left"),
     ):
         number = next(n for n, line in enumerate(lines, 1) if word in line)
         assert any(item.startswith(f"shop.xml:{number}: ") and said in item for item in left), word
-    assert len(left) == 6
+    assert len(left) == 7
 
 
 @pytest.mark.parametrize(
