@@ -155,7 +155,8 @@ class WorkspaceStore:
     # ------------------------------------------------------------------ uploads
 
     def put_upload(self, path: Path, name: str, author: str) -> Upload:
-        """Keep a file; the bytes of one that is kept already are left as they are, and are ``author``'s now.
+        """Keep a file; the bytes of one that is kept already are left as they are, and are ``author``'s now,
+        under the name that they came with last.
 
         Raises
         ------
@@ -173,8 +174,8 @@ class WorkspaceStore:
                 if row is not None:
                     # It counts as new, so that it isn't forgotten before it is used.
                     again = sa.update(t.upload).where(t.upload.c.digest == digest)
-                    connection.execute(again.values(created=upload.created, author=author))
-                    return Upload(**{**row._mapping, "created": upload.created, "author": author})
+                    connection.execute(again.values(**vars(upload)))
+                    return upload
                 connection.execute(sa.insert(t.upload).values(**vars(upload)))
                 for number, body in enumerate(iter(lambda: file.read(CHUNK), b"")):
                     connection.execute(

@@ -33,10 +33,17 @@ LARGEST_WORKBOOK = 100 << 20
 _SWELLS = 200
 _FREE_SWELLING = 64 << 20
 MOST_COLUMNS = 200
+#: Lines that a workbook's sheet can have.
+MOST_LINES = 1 << 20
 MOST_PROBLEMS = 200
 _HEAD = 1 << 18
 _LONGEST_FIELD = 1 << 16
 _LONGEST_LINE = 1 << 22
+#: What openpyxl raises on files that aren't quite workbooks; it says nothing of any.
+_UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError, InvalidFileException, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _TOO_MUCH = "The file unpacks to more than is allowed."
 
 _COMMA_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
@@ -106,9 +113,9 @@ def detect(path: Path, name: str) -> Writing:
     return Writing("csv", encoding, bom, separator, "," if commas > points else ".")
 
 
-def _allowed(path: Path, largest: int = LARGEST) -> int:
-    """Bytes that a compressed file may unpack to."""
-    return min(largest, max(_FREE_SWELLING, path.stat().st_size * _SWELLS))
+def _allowed(path: Path, largest: int = LARGEST, swells: int = _SWELLS) -> int:
+    """Bytes, or values, that a compressed file may unpack to."""
+    return min(largest, max(_FREE_SWELLING, path.stat().st_size * swells))
 
 
 class _Unpacked(gzip.GzipFile):
@@ -141,6 +148,8 @@ def _encoding(head: bytes, rest: IO[bytes]) -> tuple[str, bool]:
     for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if head.startswith(mark):
             return encoding, True
+    if head[1::2].count(0) > len(head) // 4:
+        return "utf-16", False
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         body = head
@@ -244,6 +253,10 @@ def _read_csv(path: Path, writing: Writing) -> Rows:
 
 
 def _text_lines(path: Path, encoding: str) -> Iterator[str]:
+    if encoding == "utf-16":
+        with _opened(path) as file:
+            # Python reads it so only where a mark says which byte comes first.
+            encoding = encoding if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-16-le"
     with _opened(path) as file, TextIOWrapper(file, encoding, errors="replace", newline="") as text:
         start = "\ufeff"
         while line := text.readline(_LONGEST_LINE):
@@ -279,24 +292,56 @@ def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_parquet(path: Path) -> Rows:
+    """Every value as a text; texts are read once for all lines that have them.
+
+    A few bytes of a file say that a long text stands in every line, or one number in a thousand million.
+    """
     try:
-        file = pq.ParquetFile(path)
-        names = _checked_names(list(file.schema_arrow.names))
+        with pq.ParquetFile(path) as file:
+            schema, told = file.schema_arrow, file.metadata
+        names = _checked_names(list(schema.names))
+        size = sum(told.row_group(number).total_byte_size for number in range(told.num_row_groups))
+        if size > _allowed(path) or told.num_rows * len(names) > _allowed(path, swells=_SWELLS // 10):
+            raise UserError(_TOO_MUCH)
+        usable = [column.name for column in schema if _is_flat(column.type)]
+        file = pq.ParquetFile(path, read_dictionary=usable)
     except (pa.ArrowException, OSError):
         raise UserError("The file is damaged or isn't what its name says.") from None
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         line = 1
         try:
-            for batch in file.iter_batches(20_000):
-                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for batch in file.iter_batches(20_000, columns=usable):
+                given = {name: _texts_of(batch.column(name)) for name in usable}
+                nothing = [""] * batch.num_rows
+                for row in zip(*(given.get(name, nothing) for name in names), strict=True):
                     line += 1
-                    yield line, [_said(value) for value in row]
-        except (pa.ArrowException, OSError):
+                    yield line, list(row)
+        except csv.Error as error:
+            found.tell(line, "", f"The line can't be read: {error}.", True)
+        except (pa.ArrowException, OSError, ValueError, OverflowError):
             found.tell(line, "", "The file ends in the middle, or is damaged.", True)
 
     found = Rows(names, rows())
+    for name in names:
+        if name not in usable:
+            found.tell(1, name, "The column holds lists or the like: it is read as empty.")
     return found
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether a column has one value in each line, of a length that can be one."""
+    width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 0
+    return not pa.types.is_nested(kind) and width <= _LONGEST_FIELD
+
+
+def _texts_of(column: pa.Array) -> list[str]:
+    if not pa.types.is_dictionary(column.type):
+        return [_said(value) for value in column.to_pylist()]
+    words = [_said(value) for value in column.dictionary.to_pylist()]
+    if max(map(len, words), default=0) > _LONGEST_FIELD:
+        raise csv.Error(f"field larger than field limit ({_LONGEST_FIELD})")
+    return ["" if place is None else words[place] for place in column.indices.to_pylist()]
 
 
 def _read_workbook(path: Path) -> Rows:
@@ -308,9 +353,12 @@ def _read_workbook(path: Path) -> Rows:
             if sum(entry.file_size for entry in archive.infolist()) > _allowed(path, LARGEST // 8):
                 raise UserError(_TOO_MUCH)
         book = load_workbook(BytesIO(path.read_bytes()), read_only=True, data_only=True)
-        lines = book.worksheets[0].iter_rows(values_only=True)
+        sheet = book.worksheets[0]
+        # A row is as wide as its own cells: as wide as the sheet says, one stray cell makes it endless.
+        sheet.reset_dimensions()
+        lines = sheet.iter_rows(max_row=MOST_LINES, values_only=True)
         names = _checked_names([_said(value) for value in _trimmed(next(lines, ()))])
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, IndexError, SyntaxError, OSError):
+    except _UNREADABLE:
         raise UserError("The file is damaged or isn't what its name says.") from None
 
     def rows() -> Iterator[tuple[int, list[str]]]:
@@ -326,7 +374,7 @@ def _read_workbook(path: Path) -> Rows:
                     found.tell(line, "", cause, True)
                     continue
                 yield line, [*values, *[""] * len(names)][: len(names)]
-        except (SyntaxError, ValueError, KeyError, IndexError, OSError, EOFError, zlib.error):
+        except _UNREADABLE:
             found.tell(line, "", "The file ends in the middle, or is damaged.", True)
 
     found = Rows(names, rows())

@@ -190,8 +190,8 @@ def test_a_large_upload_is_whole_and_damage_is_noticed(office: Office, tmp_path:
     file.write_bytes(b"a,b\n" + b"1,2\n" * 700_000)
     upload = office.versions.put_upload(file, "f.csv", "ana")
     again = office.versions.put_upload(file, "g.csv", "ben")
-    # Who has the bytes may read them, so they are of whoever brought them last.
-    assert (again.digest, again.name, again.author) == (upload.digest, "f.csv", "ben")
+    # Who has the bytes may read them, so they are of whoever brought them last, by the name they had there.
+    assert (again.digest, again.name, again.author) == (upload.digest, "g.csv", "ben")
     assert b"".join(office.versions.chunks(upload.digest)) == file.read_bytes()
     with office.store.database.engine.begin() as raw:
         raw.execute(sa.text("delete from upload_chunk where number = 1"))
