@@ -214,6 +214,11 @@ def _opened(path: Path) -> zipfile.ZipFile:
 def _checked(archive: zipfile.ZipFile, path: Path) -> Backup:
     allowed = max(_FREE_SWELLING, path.stat().st_size * _SWELLS)
     try:
+        if not {entry.compress_type for entry in archive.infolist()} <= {
+            zipfile.ZIP_STORED,
+            zipfile.ZIP_DEFLATED,
+        }:
+            raise _damaged(path)
         info = archive.getinfo(MANIFEST)
         if info.file_size > _LONGEST_MANIFEST:
             raise _damaged(path)

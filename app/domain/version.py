@@ -18,7 +18,7 @@ LONGEST_MAP = 32 << 20
 MAP_ENDINGS = (".json", ".geojson", ".topojson")
 MOST_FILES = 5000
 
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*")
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,199}")
 _DEEPEST = 20
 
 
@@ -72,6 +72,7 @@ class Files:
 
     def __post_init__(self) -> None:
         mistakes = []
+        whole = self.texts.keys() | self.uploads.keys()
         for path, text in self.texts.items():
             mistakes += _wrong_path(path, TEXT_ENDINGS)
             if len(text) > longest(path):
@@ -81,6 +82,10 @@ class Files:
                 mistakes.append(Mistake(path, 0, 0, "The text holds a character that can't be kept."))
         for path in self.uploads:
             mistakes += _wrong_path(path, FACT_ENDINGS)
+        folders = {path[:end] for path in whole for end, sign in enumerate(path) if sign == "/"}
+        mistakes += [
+            Mistake(path, 0, 0, "A file and a folder have the same name.") for path in folders & whole
+        ]
         twice = {path.lower() for path in self.texts} & {path.lower() for path in self.uploads}
         mistakes += [Mistake(path, 0, 0, "A text and facts have the same name.") for path in twice]
         if len(self.texts) + len(self.uploads) > MOST_FILES:

@@ -110,6 +110,8 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             mistakes.append(Mistake(name, 0, 0, "The path leads out of the archive."))
         elif kind not in (0, stat.S_IFREG):
             mistakes.append(Mistake(name, 0, 0, "A link or device doesn't belong here."))
+        elif not plainly_packed(entry):
+            mistakes.append(Mistake(name, 0, 0, "The file is packed in a way that isn't read here."))
         elif entry.flag_bits & 1:
             mistakes.append(Mistake(name, 0, 0, "The file is encrypted."))
     if mistakes:
@@ -127,6 +129,11 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     facts = {path: "0" * 64 for path in found if path.lower().endswith(FACT_ENDINGS)}
     Files({path: "" for path in found if path not in facts}, facts)
     return found
+
+
+def plainly_packed(entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry is packed as nearly all are. Other ways take memory by what the archive claims."""
+    return entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def _is_hidden(name: str) -> bool:

@@ -23,6 +23,7 @@ from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from app.domain.errors import OperatorError, UserError
+from app.office.archive import plainly_packed
 
 #: Encodings that a reader may choose; the first is tried first.
 ENCODINGS = ("utf-8", "cp1252", "iso8859-15", "utf-16", "cp850", "mac-roman")
@@ -350,8 +351,11 @@ def _read_workbook(path: Path) -> Rows:
         if path.stat().st_size > LARGEST_WORKBOOK:
             raise UserError("A workbook this large can't be read. Save it as CSV or Parquet.")
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > _allowed(path, LARGEST // 8):
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > _allowed(path, LARGEST // 8):
                 raise UserError(_TOO_MUCH)
+            if not all(map(plainly_packed, entries)):
+                raise zipfile.BadZipFile
         book = load_workbook(BytesIO(path.read_bytes()), read_only=True, data_only=True)
         sheet = book.worksheets[0]
         # A row is as wide as its own cells: as wide as the sheet says, one stray cell makes it endless.

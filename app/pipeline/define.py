@@ -119,11 +119,14 @@ def _theme(root: Reader, folder: Path) -> Theme:
     logo = ""
     name = reader.text("logo") or ""
     if name:
+        place = _below(folder, name)
         try:
-            logo = (folder / name).read_text(encoding="utf-8")
+            logo = "" if place is None else place.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
+            place = None
+        if place is None:
             reader.wrong(f"There is no readable file {name}.", "Name an SVG file of the publication.", "logo")
-        if logo and "<svg" not in logo:
+        elif "<svg" not in logo:
             reader.wrong(f"{name} is no SVG.", "Save the logo as SVG.", "logo")
     reader.done()
     return Theme(colours["accent"], colours["accent-dark"], logo)
@@ -139,11 +142,25 @@ def _shapes(folder: Path, tree: Folder, mistakes: Mistakes) -> dict[str, Shapes]
             if not isinstance(name, str) or name in tried:
                 continue
             tried.add(name)
-            key = query.options.get("shape-key")
-            shapes = read_shapes(folder / name, name, key, query.at, mistakes)
+            place = _below(folder, name)
+            if place is None:
+                cause = f"{name}: There is no such file."
+                mistakes.add(query.at, cause, "Name a file below the publication's folder.")
+                continue
+            shapes = read_shapes(place, name, query.options.get("shape-key"), query.at, mistakes)
             if shapes is not None:
                 found[name] = shapes
     return found
+
+
+def _below(folder: Path, name: str) -> Path | None:
+    """The file of that name in a publication; None for one elsewhere, and for what is no file: who writes a
+    publication needn't be who may read this machine, and a device may never end.
+    """
+    inside = os.path.normpath(name)
+    if os.path.isabs(inside) or inside.split(os.sep)[0] == os.pardir:
+        return None
+    return folder / inside if os.path.isfile(folder / inside) else None
 
 
 def _languages(root: Reader | None) -> tuple[str, ...]:

@@ -51,9 +51,6 @@ def read_shapes(path: Path, said: str, key: str | None, at: Position, mistakes: 
 
     try:
         document = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        wrong("There is no such file.", "Name a file below the publication's folder.")
-        return None
     except OSError as error:
         wrong(f"The file can't be read: {error.strerror}.")
         return None

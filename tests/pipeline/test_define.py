@@ -50,6 +50,25 @@ def test_the_digest_is_of_the_texts(tmp_path: Path) -> None:
     assert load_publication(tmp_path).digest != first
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["{outside}", "../secret.{kind}", "maps/../../secret.{kind}", "~/secret.{kind}", "/dev/null", "/", ".",
+     "maps", "nowhere", "a\\u0000b", "x" * 5000],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["svg", "json"])
+def test_what_a_publication_draws_lies_in_its_folder(tmp_path: Path, kind: str, name: str) -> None:
+    """Who writes a draft needn't be who may read the machine, nor learn which files it has."""
+    (tmp_path / "secret.svg").write_text("<svg/>")
+    (tmp_path / "secret.json").write_text('{"type": "FeatureCollection", "features": []}')
+    named = name.format(outside=tmp_path / f"secret.{kind}", kind=kind)
+    theme = f'\n[theme]\nlogo = "{named}"\n' if kind == "svg" else ""
+    options = f'[query.options]\nshapes = "{named}"\n' if kind == "json" else ""
+    sheets = {"coast": SHEETS["coast"].replace('[[query]]\nid = "part"', f'{options}[[query]]\nid = "part"')}
+    (tmp_path / "office/maps").mkdir(parents=True)
+    told = mistakes(write_office(tmp_path / "office", publication=PUBLICATION + theme, sheets=sheets))
+    assert any("There is no" in mistake.cause for mistake in told)
+
+
 def test_every_mistake_of_every_file_is_told_at_once(tmp_path: Path) -> None:
     publication = PUBLICATION.replace("n = 3", "n = 1").replace("k = 85", "k = 185") + '\nfoo = "x"\n'
     cube = CUBE.replace('column = "turnover"', 'column = "turnovr"').replace('"count"', '"cuont"')

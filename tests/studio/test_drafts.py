@@ -290,17 +290,24 @@ def test_facts_are_shown_to_who_gave_them_or_may_see_confidential_values(
     assert ana.get(given.headers["location"]).status_code == 200
 
 
-def archive(*entries: tuple[str, bytes], mode: int = 0o100644) -> bytes:
+def archive(*entries: tuple[str, bytes], mode: int = 0o100644, packed: int = zipfile.ZIP_DEFLATED) -> bytes:
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as made:
         for name, content in entries:
             entry = zipfile.ZipInfo(name)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = packed
             entry.external_attr = mode << 16
             made.writestr(entry, content)
     return body.getvalue()
 
 
+def spoilt(body: bytes) -> bytes:
+    """An archive whose bytes aren't what they were, in the midst of its first file."""
+    start = body.index(b"a.toml") + len(b"a.toml") + 4
+    return body[:start] + bytes(byte ^ 0xFF for byte in body[start : start + 20]) + body[start + 20 :]
+
+
+LONG = b"".join(b"%d\n" % n for n in range(1000))
 HOSTILE = {
     "climbs": archive(("../../evil.toml", b"x")),
     "absolute": archive(("/etc/evil.toml", b"x")),
@@ -313,6 +320,12 @@ HOSTILE = {
     "program": archive(("run.py", b"x")),
     "latin": archive(("a.toml", "ñ".encode("latin-1"))),
     "no archive": b"<html>",
+    **{
+        f"spoilt {packed}": spoilt(archive(("a.toml", LONG), packed=packed))
+        for packed in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    },
+    "file in a file": archive(("a.toml", b"x=1"), ("a.toml/b.toml", b"x=1")),
+    "long name": archive((f"{'a' * 300}.toml", b"x=1")),
     "cut off": archive(("a.toml", b"x"))[:-10],
     "empty": b"",
 }
