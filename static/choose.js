@@ -1,12 +1,19 @@
-// The form for choosing members works without this; here it finds, ticks and unticks many at once.
+// The forms for choosing members work without this; here it finds, ticks and unticks many at once.
 "use strict";
+/** Members of a list that an eye takes in without searching. */
+const FEW = 8;
 for (const part of document.querySelectorAll(".arrange fieldset")) {
   const ticks = part.querySelector(".ticks");
   if (!ticks) continue;
   const words = document.querySelector(".arrange").dataset;
   const boxes = [...ticks.querySelectorAll("input")];
   const which = part.querySelector("select[name^='which.']");
-  const byHand = () => { which.value = "ticked"; };
+  const place = part.querySelector("select[name^='place.']");
+  const byHand = () => {
+    if (which) which.value = "ticked";
+    // Members of what isn't used anywhere would say nothing.
+    else if (place && !place.value && boxes.some((box) => box.checked)) place.value = "rows";
+  };
   ticks.addEventListener("change", byHand);
 
   const visible = () => boxes.filter((box) => !box.parentElement.hidden);
@@ -24,7 +31,7 @@ for (const part of document.querySelectorAll(".arrange fieldset")) {
     for (const box of boxes) box.parentElement.hidden = !plain(box.parentElement.textContent).includes(wanted);
   });
   find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
-  if (!long) bar.append(find);
+  if (!long && boxes.length > FEW) bar.append(find);
   for (const [text, checked] of [[words.all, true], [words.none, false]]) {
     const button = document.createElement("button");
     button.type = "button";
@@ -36,5 +43,5 @@ for (const part of document.querySelectorAll(".arrange fieldset")) {
     });
     bar.append(button);
   }
-  ticks.before(bar);
+  if (which || boxes.length > FEW) ticks.before(bar);
 }

@@ -16,7 +16,7 @@ from app.web.moves import flat
 from app.web.picks import FROM, LAST, LEVEL, Members
 from app.web.refusals import NO_VALUE, RefusalError
 from app.web.spots import terms_at
-from app.web.tables import MEASURES, caption, grid_of
+from app.web.tables import MEASURES, caption, grid_of, level_text, nesting
 
 #: More columns than these aren't offered one by one for sorting.
 _COLUMNS = 60
@@ -144,10 +144,10 @@ def _form(
     pick = subject.wanted.picks.get(number, "")
     chosen = members.pick(pick)
     suffix = f"{subject.query}.{number}"
-    floor = min(member.depth for member in members.members)
+    depths = nesting([(member,) for member in members.members])
     options = tuple(
-        Option(term, caption(member, subject.language), member.depth - floor, member.unique_name in chosen)
-        for term, member in zip(members.terms, members.members, strict=True)
+        Option(term, caption(member, subject.language), depth, member.unique_name in chosen)
+        for term, member, depth in zip(members.terms, members.members, depths, strict=True)
     )
     where = next(place for place, numbers in places.items() if number in numbers)
     first = next((at for at, option in enumerate(options) if option.chosen), 0)
@@ -213,9 +213,9 @@ def _modes(subject: Subject, members: Members, pick: str) -> tuple[Option, ...]:
     modes = [("", _("All (%(num)s)") % {"num": len(members.members)})]
     depths = members.depths()
     if len(depths) > 1:
-        levels = subject.cube.hierarchies[subject.cube.hierarchy_index[members.members[0].hierarchy]].levels
+        tree = subject.cube.hierarchies[subject.cube.hierarchy_index[members.members[0].hierarchy]]
         modes += [
-            (f"{LEVEL}{depth}", text_in(levels[depth].captions, subject.language) or levels[depth].name)
+            (f"{LEVEL}{depth}", level_text(tree, tree.levels[depth], subject.language))
             for depth in depths
             if sum(member.depth == depth for member in members.members) > 1
         ]

@@ -26,7 +26,7 @@ from app.web.formats.registry import formats_for
 from app.web.language import translations
 from app.web.moves import flat, take
 from app.web.spots import place_of, said_at
-from app.web.tables import MEASURES, Toggle, caption, lay_out
+from app.web.tables import MEASURES, Toggle, caption, grid_of, lay_out, nesting
 from app.web.windows import Side, page_with, pager, window
 from app.web.words import by_figures_note, file_words
 
@@ -154,6 +154,7 @@ class View:
             self.language,
             self._toggles(subject) if expandable else {},
             (spot[0] - first[0], spot[1] - first[1]) if spot is not None else None,
+            nesting(grid_of(self.masked).rows)[first[0] : down.last],
         )
         base = f"{self.sheet_address}/{quote(self.query.id)}"
         return Block(

@@ -21,7 +21,7 @@ from app.web.formats.registry import FORMATS
 from app.web.language import translations
 from app.web.pages import Site
 from app.web.refusals import RefusalError
-from app.web.tables import lay_out
+from app.web.tables import lay_out, level_text
 from app.web.windows import window
 from app.web.words import file_words
 
@@ -208,7 +208,7 @@ def _part(hierarchy: Hierarchy, number: int, pairs: Sequence[tuple[str, str]], l
             tuple(
                 Option(
                     level.unique_name,
-                    _("All of: %(level)s") % {"level": text_in(level.captions, language) or level.name},
+                    _("All of: %(level)s") % {"level": level_text(hierarchy, level, language)},
                     0,
                     level.unique_name == chosen.level,
                 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.masked import Axis, AxisMember, CellStatus, MaskedCellSet
 from app.web.refusals import RefusalError
-from app.web.tables import grid_of
+from app.web.tables import branches, grid_of
 
 
 def _(text: str) -> str:
@@ -100,22 +100,11 @@ def _sorted_branches(rows: Positions, figures: np.ndarray[tuple[int], np.dtype[n
     """Row numbers with siblings in order, each followed by its branch, groups of rows staying together."""
     if not rows or not rows[0]:
         return list(range(len(rows)))
-    roots: list[int] = []
     children: dict[int, list[int]] = {}
-    trail: list[int] = []
-    present = {(_group(position), position[-1].unique_name) for position in rows}
-    for row, position in enumerate(rows):
-        group, member = _group(position), position[-1]
-        while trail:
-            above = rows[trail[-1]]
-            astray = member.parent != above[-1].unique_name and (group, member.parent) in present
-            if _group(above) == group and above[-1].depth < member.depth and not astray:
-                break
-            trail.pop()
-        (children.setdefault(trail[-1], []) if trail else roots).append(row)
-        trail.append(row)
+    for row, above in enumerate(branches(rows)):
+        children.setdefault(above, []).append(row)
     order: list[int] = []
-    waiting = _in_order(roots, rows, figures)[::-1]
+    waiting = _in_order(children[-1], rows, figures)[::-1]
     while waiting:
         row = waiting.pop()
         order.append(row)

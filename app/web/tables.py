@@ -6,13 +6,13 @@ indented by its level, and the outer ones as headings of groups of rows. Further
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 
 import numpy as np
 
-from app.domain.cube import Texts, text_in
+from app.domain.cube import Hierarchy, Level, Texts, text_in
 from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.domain.numbers import format_value
 
@@ -140,29 +140,87 @@ def caption(member: AxisMember, language: str) -> str:
     return text_in(member.captions, language) or member.unique_name
 
 
+def branches(rows: Sequence[tuple[AxisMember, ...]]) -> list[int]:
+    """For each row the number of the row that it lies under, -1 for none.
+
+    A row lies under the last one above that holds its member, or may do so: of a member whose parent isn't
+    in the group, ancestors further up aren't known.
+    """
+    found: list[int] = []
+    trail: list[int] = []
+    groups = [tuple(member.unique_name for member in position[:-1]) for position in rows]
+    present = {(group, p[-1].unique_name) for group, p in zip(groups, rows, strict=True) if p}
+    for row, (group, position) in enumerate(zip(groups, rows, strict=True)):
+        while trail and not _holds(rows[trail[-1]], groups[trail[-1]], position, group, present):
+            trail.pop()
+        found.append(trail[-1] if trail else -1)
+        trail.append(row)
+    return found
+
+
+def _holds(
+    above: tuple[AxisMember, ...],
+    group_above: tuple[str, ...],
+    position: tuple[AxisMember, ...],
+    group: tuple[str, ...],
+    present: set[tuple[tuple[str, ...], str]],
+) -> bool:
+    if group_above != group or not position or above[-1].depth >= position[-1].depth:
+        return False
+    holder, member = above[-1], position[-1]
+    if holder.unique_name == member.parent or _is_all(holder):
+        return True
+    # Nobody else of the level above holds it; of levels further up, whoever stands there may.
+    next_above = member.parent is not None and holder.depth == member.depth - 1
+    return not next_above and (group, member.parent) not in present
+
+
+def _is_all(member: AxisMember) -> bool:
+    return member.depth == 0 and member.level.endswith(".[(All)]")
+
+
+def nesting(rows: Sequence[tuple[AxisMember, ...]]) -> list[int]:
+    """How many rows each row lies under, by `branches`."""
+    depths: list[int] = []
+    for above in branches(rows):
+        depths.append(depths[above] + 1 if above >= 0 else 0)
+    return depths
+
+
+def level_text(hierarchy: Hierarchy, level: Level, language: str) -> str:
+    """What a level is called; the only one below the whole goes by its hierarchy's name if it has none."""
+    nameless = set(level.captions.values()) <= {level.name}
+    own = text_in(hierarchy.captions, language)
+    if nameless and own and len(hierarchy.levels) == 1 + hierarchy.has_all:
+        return own
+    return text_in(level.captions, language) or level.name
+
+
 def lay_out(
     masked: MaskedCellSet,
     hierarchies: Mapping[str, Texts],
     language: str,
     toggles: Mapping[str, Toggle] | None = None,
     here: tuple[int, int] | None = None,
+    depths: Sequence[int] | None = None,
 ) -> Table:
     """The table of a masked cellset in a language.
 
-    ``toggles`` are by unique name of the member; ``here`` is the row and column that is pointed at.
+    ``toggles`` are by unique name of the member; ``here`` is the row and column that is pointed at;
+    ``depths`` is the `nesting` of the rows when they are a part of a larger table.
     """
     toggles = toggles or {}
     grid = grid_of(masked)
     units = _Units(masked, grid, language)
     cells = _cells(masked, grid, language)
-    floor = min((row[-1].depth for row in grid.rows if row), default=0)
+    depths = nesting(grid.rows) if depths is None else depths
     rows = [
         (
             " · ".join(caption(member, language) for member in position[:-1]),
             Row(
                 Header(
                     caption(position[-1], language) if position else "",
-                    depth=position[-1].depth - floor if position else 0,
+                    depth=depths[index],
                     unit=units.row[index],
                     toggle=toggles.get(position[-1].unique_name) if position else None,
                 ),

@@ -228,6 +228,40 @@ def test_ticking_members_takes_effect_and_the_list_can_be_searched(browser: Brow
     page.context.close()
 
 
+def test_ticking_members_of_what_is_not_used_puts_it_in_the_rows(browser: Browser, address: str) -> None:
+    page = open_page(browser, address + "/en/query")
+    place = page.get_by_role("group", name="Sex", exact=True).get_by_label("Where")
+    expect(place).to_have_value("")
+    page.get_by_label("Women").check()
+    expect(place).to_have_value("rows")
+    follow(page.get_by_role("button", name="Show the table"))
+    expect(page.locator("#answer tbody th")).to_have_text(["Women"])
+    page.context.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_branch_is_opened_beside_its_name_and_choices_can_be_read(
+    browser: Browser, address: str, size: str
+) -> None:
+    page = open_page(browser, f"{address}/en/s/territory/places?edit=table", size)
+    apart = page.evaluate(
+        """() => [...document.querySelectorAll("#table thead .toggle")].map(toggle => {
+            const name = document.createRange();
+            name.selectNodeContents(toggle.nextSibling);
+            const [line] = name.getClientRects(), sign = toggle.getBoundingClientRect();
+            return sign.right <= line.left + 1 && sign.top < line.bottom && line.top < sign.bottom;
+        })"""
+    )
+    narrow = page.evaluate(
+        """() => [...document.querySelectorAll("#table .arrange select")]
+            .filter(select => select.getBoundingClientRect().width < 140).map(select => select.name)"""
+    )
+    page.context.close()
+    assert apart
+    assert all(apart)
+    assert narrow == []
+
+
 def test_a_click_on_a_figure_offers_the_address_that_leads_to_it(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/territory/places?sort.table=-2")
     cell = page.locator("#table tbody tr").nth(2).locator("td").nth(3)

@@ -18,8 +18,9 @@ from app.serve.answer import LiveReader, NotPublishedError
 from app.web.app import create_app
 from app.web.arrange import Arrangement, arrange, hierarchies_of, read_arrangement
 from app.web.refusals import RefusalError
-from app.web.tables import grid_of
-from tests.web.office import MemoryStore, build_cube
+from app.web.tables import branches, grid_of, nesting
+from tests.web.large import long_store
+from tests.web.office import MemoryStore, axis_member, build_cube
 from tests.web.visitor import ReadCell, ask, read_table
 
 CUBE = build_cube()
@@ -327,3 +328,39 @@ def test_a_table_with_gaps_is_not_pivoted() -> None:
     assert not hierarchies_of(gappy, CUBE).whole
     with pytest.raises(RefusalError):
         arrange(gappy, Arrangement((0,), (1, 2)), CUBE)
+
+
+@pytest.mark.parametrize(
+    ("keys", "depths"),
+    [
+        ("All N N1 N2 S S1", [0, 1, 2, 2, 1, 2]),
+        # Level after level: no town lies under the last region, all do in the country.
+        ("All N S N1 S1 S2", [0, 1, 1, 1, 1, 1]),
+        ("N S N1 S1", [0, 0, 0, 0]),
+        # Whose region isn't shown.
+        ("All N1 S1", [0, 1, 1]),
+        ("N N1 E1", [0, 1, 0]),
+        ("N1 S1", [0, 0]),
+        ("N N1 All", [0, 1, 0]),
+    ],
+)
+def test_a_row_stands_under_what_holds_it_or_under_nothing(keys: str, depths: list[int]) -> None:
+    places = CUBE.hierarchies[0]
+    rows = [(axis_member(places, places.keys.index(key)),) for key in keys.split()]
+    assert nesting(rows) == depths
+    assert [above >= 0 for above in branches(rows)] == [depth > 0 for depth in depths]
+
+
+def test_rows_of_different_groups_have_nothing_to_do_with_one_another() -> None:
+    places, sexes = CUBE.hierarchies[:2]
+    country, town = (axis_member(places, places.keys.index(key)) for key in ("All", "N1"))
+    women, men = (axis_member(sexes, number) for number in (1, 2))
+    assert nesting([(women, country), (men, town), (men, country), (men, town)]) == [0, 0, 0, 1]
+
+
+def test_a_part_of_a_table_is_indented_as_the_whole() -> None:
+    """The second page of a long table begins in the middle of a branch."""
+    site = create_app(long_store(15_000))
+    document = html.fromstring(ask(site, "/en/s/time/years?page.table=2").content)
+    (first, *_) = document.xpath("//section[@id='table']//tbody/tr/th[@scope='row']")
+    assert (first.text_content().strip(), first.get("class")) == ("Men", "d1")

@@ -44,12 +44,11 @@ def submit(site: ASGIApp, page: httpx.Response, **choices: list[str]) -> httpx.R
     for control in form.xpath(".//select[@name!='cube'] | .//input[@type='checkbox']"):
         name = control.get("name")
         if control.tag == "input":
-            wanted = control.get("value") in choices["measure"]
+            wanted = control.get("value") in choices.get(name.replace(".", "_"), [])
             said += [(name, control.get("value"))] if wanted else []
         else:
             options = [option.get("value") for option in control.xpath("./option")]
-            default = [] if control.get("multiple") else options[:1]
-            chosen = choices.get(name.replace(".", "_"), default)
+            chosen = choices.get(name.replace(".", "_"), options[:1])
             assert set(chosen) <= set(options)
             said += [(name, value) for value in chosen]
     # The place on the page that a form leads to goes to no server.
@@ -121,13 +120,31 @@ def test_a_time_that_is_not_used_is_the_latest_and_the_query_says_so(
 
 def test_lists_show_what_lies_in_what(site: ASGIApp) -> None:
     """A region and its town of the same name are told apart by how far in they stand."""
-    for path, name in (
-        ("/en/query", "member.0"),
-        ("/en/s/territory/places?pivot.table=1-2~~0", "one.table.0"),
-    ):
-        (box,) = html.fromstring(ask(site, path).content).xpath(f"//select[@name='{name}']")
-        texts = [option.text_content() for option in box.xpath("./option")]
-        assert [len(text) - len(text.lstrip("\u2003")) for text in texts[:4]] == [0, 1, 2, 2]
+    one = ask(site, "/en/s/territory/places?pivot.table=1-2~~0")
+    (box,) = html.fromstring(one.content).xpath("//select[@name='one.table.0']")
+    texts = [option.text_content() for option in box.xpath("./option")]
+    assert [len(text) - len(text.lstrip("\u2003")) for text in texts[:4]] == [0, 1, 2, 2]
+    boxes = html.fromstring(ask(site, "/en/query").content).xpath("//input[@name='member.0']")
+    assert [box.getparent().get("class") for box in boxes[:4]] == [None, "d1", "d2", "d2"]
+
+
+@pytest.mark.parametrize(("language", "names"), [("en", ["Region", "Town"]), ("es", ["Region", "Town"])])
+def test_a_level_without_a_name_of_its_own_has_its_hierarchys(
+    site: ASGIApp, language: str, names: list[str]
+) -> None:
+    document = html.fromstring(ask(site, f"/{language}/query").content)
+
+    def offered(number: int) -> list[str]:
+        return [
+            o.rpartition(": ")[2] for o in document.xpath(f"//select[@name='level.{number}']/option/text()")
+        ]
+
+    assert offered(0) == names
+    assert offered(1) == [{"en": "Sex", "es": "Sexo"}[language]]
+    assert offered(2) == [{"en": "Year", "es": "Año"}[language]]
+    form = html.fromstring(ask(site, f"/{language}/s/territory/places?edit=table").content)
+    modes = form.xpath("//select[@name='which.table.2']/option/text()")
+    assert {"en": "Sex", "es": "Sexo"}[language] in modes
 
 
 def test_a_program_gets_what_the_page_says_in_every_format(site: ASGIApp) -> None:
