@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.cube.context import Context, Definition, NeedColumnError
+from app.cube.context import Context, Definition, NeedColumnError, Positions
 from app.cube.evaluate import Evaluator
 from app.cube.formulas import (
     Leaf,
@@ -430,16 +430,15 @@ class _Solver:
         return groups
 
 
-def filled(ev: Evaluator, cells: Sequence[Context], source: CellSource) -> Bools:
-    """Whether the cell of each context has facts, or can have a value by its formula: bool[n]."""
+def filled(ev: Evaluator, cells: Positions, source: CellSource) -> Bools:
+    """Whether the cell at each position has facts, or can have a value by its formula: bool[n]."""
     solver = _Solver(ev, source)
-    coords = np.array([[ctx.current(c) for c in range(len(solver.own))] for ctx in cells], dtype=np.int32)
-    solved = solver.solve(coords)
+    solved = solver.solve(cells.places(len(solver.own)))
     return solved.filled[solved.requested]
 
 
 def look(asked: Asked, columns: int, placed: Placed, ev: Evaluator, source: CellSource) -> Looked:
-    """Values of formulas, each at the members of its context, as the source has them."""
+    """Values of formulas, each at its positions, as the source has them."""
     solver = _Solver(ev, source)
     wanted = references(asked, columns, placed)
     values, hidden = np.zeros(0), np.zeros(0, dtype=np.bool_)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.cube.context import Context
 from app.cube.evaluate import Evaluator, function
 from app.cube.looking import Looked
 from app.cube.names import Column
 from app.cube.values import SetValue, Value
+from app.domain.cellset import FloatArray
+from app.domain.cube import IntArray
 from app.domain.formula import Linear
 from app.mdx.tree import Call, Expression
 
-Row = tuple[int, ...]
+Places = NDArray[np.int64]
 
 
 @function("FILTER")
@@ -44,18 +44,21 @@ def _number(value: Value) -> float:
     return float(value.constant)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Ranked:
-    """Positions of a set whose value may be seen, with the values (all texts or all numbers); the others."""
+    """Positions of a set whose value may be seen, with the ranks of their values; the others.
 
-    places: list[int]
-    values: list[Any]
-    unseen: list[int]
+    ``values`` are the numbers (float64[k]); of texts they are the ranks.
+    """
 
-    def in_order(self, largest_first: bool) -> list[int]:
+    places: Places
+    values: FloatArray
+    unseen: Places
+    texts: bool = False
+
+    def in_order(self, largest_first: bool) -> Places:
         """Positions by value, those of equal value as they stand in the set; unseen ones aren't there."""
-        by_value = sorted(range(len(self.places)), key=self.values.__getitem__, reverse=largest_first)
-        return [self.places[place] for place in by_value]
+        return self.places[np.argsort(-self.values if largest_first else self.values, kind="stable")]
 
 
 def _ranked(
@@ -67,13 +70,15 @@ def _ranked(
         return None
     if isinstance(found, Looked):
         seen = np.flatnonzero(~found.hidden)
-        values = np.nan_to_num(found.values[seen], nan=-np.inf).tolist()
-        return _Ranked(seen.tolist(), values, np.flatnonzero(found.hidden).tolist())
+        return _Ranked(seen, np.nan_to_num(found.values[seen], nan=-np.inf), np.flatnonzero(found.hidden))
+    places, none = np.arange(len(found)), np.zeros(0, dtype=np.intp)
     if any(isinstance(value, str) for value in found):
-        if not all(isinstance(value, str) for value in found):
+        texts = [value for value in found if isinstance(value, str)]
+        if len(texts) < len(found):
             raise ev.error(ctx, call.at, "Some of the values to order by are texts, others numbers.")
-        return _Ranked(list(range(len(found))), list(found), [])
-    return _Ranked(list(range(len(found))), [_number(value) for value in found], [])
+        rank = {text: number for number, text in enumerate(sorted(set(texts)))}
+        return _Ranked(places, np.array([rank[text] for text in texts], dtype=np.float64), none, texts=True)
+    return _Ranked(places, np.array([_number(value) for value in found], dtype=np.float64), none)
 
 
 @function("ORDER")
@@ -87,7 +92,7 @@ def _order(ev: Evaluator, call: Call, ctx: Context) -> Value:
     ranks = _ranked(ev, ev.given(key, ctx), members, ctx, call)
     if ranks is None:
         return replace(members, pending=True)
-    places = [*ranks.in_order(flag.endswith("DESC")), *ranks.unseen]
+    places = np.concatenate([ranks.in_order(flag.endswith("DESC")), ranks.unseen])
     unseen = members.unseen | frozenset(map(tuple, members.rows[ranks.unseen].tolist()))
     return replace(members, rows=members.rows[places], unseen=unseen)
 
@@ -100,43 +105,51 @@ def _order_siblings(
     Tuples go by their first members, those with the same first member by their second, and so on. Where
     siblings are compared that aren't in the set themselves, as parents of its members, it is by their value.
     """
-    rows = [tuple(row) for row in members.rows.tolist()]
-    keys: list[list[list[tuple[bool, int, int]]]] = [[] for _ in rows]
-    unseen = set(members.unseen)
+    rows = members.rows
+    unseen = np.zeros(len(rows), dtype=bool)
+    orders: list[Places] = []
     for place, number in enumerate(members.columns):
-        paths = {member: _path(ev.columns[number], member) for member in {row[place] for row in rows}}
-        steps = {
-            (row[:place], above, member)
-            for row in rows
-            for above, member in pairwise((-1, *paths[row[place]]))
-        }
-        siblings = Counter((prefix, above) for prefix, above, _ in steps)
-        compared = sorted((*prefix, member) for prefix, above, member in steps if siblings[prefix, above] > 1)
-        place_of: dict[Row, tuple[bool, int]] = {}
-        if compared:
-            ranks = _ranked(ev, key, SetValue.of(members.columns[: place + 1], compared), ctx, call)
+        prefixes, prefix = np.unique(rows[:, :place], axis=0, return_inverse=True)
+        path = _paths(ev.columns[number], rows[:, place])
+        # A step is a member on the way down to one of the set, behind the members of earlier columns.
+        size = int(path.max(initial=0)) + 2
+        on_way = (prefix.reshape(-1, 1) * size + path + 1)[path >= 0]
+        above = np.concatenate([np.full((len(rows), 1), -1), path[:, :-1]], axis=1)[path >= 0]
+        steps, first, step = np.unique(on_way, return_index=True, return_inverse=True)
+        _, family = np.unique(steps // size * size + above[first] + 1, return_inverse=True)
+        compared = np.flatnonzero(np.bincount(family)[family] > 1)
+        hidden, rank = np.zeros(len(steps), dtype=bool), np.zeros(len(steps), dtype=np.int64)
+        if len(compared):
+            last = (steps[compared] % size - 1).astype(np.int32)
+            tuples = np.column_stack([prefixes[steps[compared] // size], last])
+            ranks = _ranked(ev, key, SetValue(members.columns[: place + 1], tuples), ctx, call)
             if ranks is None:
                 return replace(members, pending=True)
-            ordered = sorted(set(ranks.values), reverse=descending)
-            step_of = {value: step for step, value in enumerate(ordered)}
-            for index, value in zip(ranks.places, ranks.values, strict=True):
-                place_of[compared[index]] = (False, step_of[value])
-            place_of.update((compared[index], (True, 0)) for index in ranks.unseen)
-        for row, key_of_row in zip(rows, keys, strict=True):
-            met = [(*place_of.get((*row[:place], m), (False, 0)), m) for m in paths[row[place]]]
-            key_of_row.append(met)
-            if any(hidden for hidden, _, _ in met):
-                unseen.add(row)
-    places = sorted(range(len(rows)), key=keys.__getitem__)
-    return replace(members, rows=members.rows[places], unseen=frozenset(unseen))
+            hidden[compared[ranks.unseen]] = True
+            values = np.unique(-ranks.values if descending else ranks.values, return_inverse=True)[1]
+            rank[compared[ranks.places]] = values
+        ordered = np.empty(len(steps), dtype=np.int64)
+        ordered[np.lexsort((steps, rank, hidden))] = np.arange(len(steps))
+        # Who has no further step comes before those beneath.
+        order = np.full(path.shape, -1, dtype=np.int64)
+        order[path >= 0] = ordered[step]
+        met = np.zeros(path.shape, dtype=bool)
+        met[path >= 0] = hidden[step]
+        orders.extend(order.T)
+        unseen |= met.any(axis=1)
+    places = np.lexsort(orders[::-1]) if orders else np.arange(len(rows))
+    known = members.unseen | frozenset(map(tuple, rows[unseen].tolist()))
+    return replace(members, rows=rows[places], unseen=known)
 
 
-def _path(column: Column, member: int) -> list[int]:
-    """A member with those above it, from the top."""
-    found = [member]
-    while member < column.hierarchy.size and (member := int(column.hierarchy.parent[member])) >= 0:
-        found.append(member)
-    return found[::-1]
+def _paths(column: Column, members: IntArray) -> Places:
+    """Members with those above them, from the top: int64[n, depth], -1 behind the ends."""
+    levels, parent = [members.astype(np.int64)], np.asarray(column.hierarchy.parent)
+    while (inside := (levels[-1] >= 0) & (levels[-1] < len(parent))).any():
+        levels.append(np.where(inside, parent[np.where(inside, levels[-1], 0)], -1))
+    upwards = np.stack(levels[::-1], axis=1)
+    behind = np.argsort(upwards < 0, axis=1, kind="stable")
+    return np.take_along_axis(upwards, behind, axis=1)
 
 
 @function("TOPCOUNT", "BOTTOMCOUNT", "TOPPERCENT", "BOTTOMPERCENT", "TOPSUM", "BOTTOMSUM")
@@ -154,9 +167,12 @@ def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
     places = ranks.in_order(name.startswith("TOP"))
     if name.endswith("COUNT"):
         return members.taking(members.rows[places[: max(0, ev.to_integer(limit, ctx))]])
+    if ranks.texts:
+        raise ev.error(ctx, call.at, f"{call.function} adds up numbers, and these are texts.")
     wanted = _number(ev.to_formula(limit, ctx))
-    value_of = dict(zip(ranks.places, ranks.values, strict=True))
-    amounts = np.array([value_of[place] if value_of[place] != -math.inf else 0.0 for place in places])
+    value_of = np.zeros(len(members))
+    value_of[ranks.places] = np.where(np.isneginf(ranks.values), 0.0, ranks.values)
+    amounts = value_of[places]
     if name.endswith("PERCENT"):
         wanted = amounts.sum() * wanted / 100
     if wanted <= 0:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+import numpy as np
+
 from app.cube.values import TupleValue
 from app.domain.cellset import CalculatedMember
+from app.domain.cube import IntArray
 from app.domain.formula import Overrides
 from app.mdx import Source
 from app.mdx.tree import Expression
@@ -85,6 +88,28 @@ class Context:
         if position is not None:
             members.update(zip(position.columns, position.numbers, strict=True))
         return tuple(sorted(members.items()))
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """A context at each position of a set: ``rows`` (int32[n, k]) are members of ``columns``."""
+
+    ctx: Context
+    columns: tuple[int, ...] = ()
+    rows: IntArray = field(default_factory=lambda: np.zeros((1, 0), dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def places(self, columns: int) -> IntArray:
+        """The current members of the first columns of all: int32[n, columns]."""
+        result = np.zeros((len(self), columns), dtype=np.int32)
+        if len(self):
+            for column in range(columns):
+                if column not in self.columns:
+                    result[:, column] = self.ctx.current(column)
+        result[:, list(self.columns)] = self.rows
+        return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.context import Context, Definition, Limits, NeedColumnError
+from app.cube.context import Context, Definition, Limits, NeedColumnError, Positions
 from app.cube.conversions import Conversions
 from app.cube.looking import Asked, Look, Looked, RecomputedError
 from app.cube.names import Column, Names
@@ -67,7 +67,7 @@ MAX_LOOKS = 4
 
 Handler = Callable[["Evaluator", Call, Context], Value]
 MakeTotal = Callable[[int, int, list[int], str, Source], int]
-Occupied = Callable[[Sequence[Context]], NDArray[np.bool_]]
+Occupied = Callable[[Positions], NDArray[np.bool_]]
 FUNCTIONS: dict[str, Handler] = {}
 #: What the operators do, by type of node; see `app.cube.operators`.
 OPERATORS: dict[type, Callable[[Evaluator, Any, Context], Value]] = {}
@@ -302,21 +302,22 @@ class Evaluator(Conversions):
         UserError
             When it hangs on the values of cells and no look may be taken at them.
         """
-        places = [ctx.at(position) for position in members.tuples()]
         node = self.given(expression, ctx) if expression is not None else call
         alike = self.value_anywhere(expression, members, ctx)
         if alike is not None and _is_constant(alike):
             return [alike] * len(members)
         if alike is not None:
-            formulas = [self.as_formula(alike, node, ctx)] * len(members)
-        else:
-            found = [self.evaluate(node, place) for place in places]
-            if all(_is_constant(value) for value in found):
-                return found
-            formulas = [
-                self.as_formula(value, node, place) for value, place in zip(found, places, strict=True)
-            ]
-        return self.looked(list(zip(formulas, places, strict=True)), ctx, call)
+            formula = self.as_formula(alike, node, ctx)
+            return self.looked([(formula, Positions(ctx, members.columns, members.rows))], ctx, call)
+        places = [ctx.at(position) for position in members.tuples()]
+        found = [self.evaluate(node, place) for place in places]
+        if all(_is_constant(value) for value in found):
+            return found
+        asked = [
+            (self.as_formula(value, node, place), Positions(place))
+            for value, place in zip(found, places, strict=True)
+        ]
+        return self.looked(asked, ctx, call)
 
     def value_anywhere(self, expression: Expression | None, members: SetValue, ctx: Context) -> Value | None:
         """An expression as it is at every position of a set: a constant or a formula of the cells there.
@@ -363,7 +364,7 @@ class Evaluator(Conversions):
         """
         if isinstance(formula, Linear) and formula.is_constant:
             return math.nan if formula.constant is None else float(formula.constant)
-        looked = self.looked([(formula, ctx)], ctx, call) if self.gives_texts else None
+        looked = self.looked([(formula, Positions(ctx))], ctx, call) if self.gives_texts else None
         if looked is None:
             cause = f"{call.function} makes a text of values of cells, which may be confidential."
             raise self.error(ctx, call.at, cause, "Use FORMAT_STRING to say how a value is printed.")
@@ -376,7 +377,7 @@ class Evaluator(Conversions):
         if not len(members):
             return np.zeros(0, dtype=np.bool_)
         with self._reading(ctx, call):
-            return self.occupied([ctx.at(position) for position in members.tuples()])
+            return self.occupied(Positions(ctx, members.columns, members.rows))
 
     @contextmanager
     def _reading(self, ctx: Context, call: Call) -> Iterator[None]:

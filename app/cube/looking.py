@@ -17,14 +17,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cube.context import Context
+from app.cube.context import Positions
 from app.cube.formulas import Leaf, combine, leaves_of, work_out
 from app.cube.port import Shown
 from app.domain.cellset import FloatArray
 from app.domain.cube import IntArray
 from app.domain.formula import Formula, Linear, Recompute, is_withheld
 
-Asked = Sequence[tuple[Formula, Context]]
+Asked = Sequence[tuple[Formula, Positions]]
 Placed = Callable[[IntArray], IntArray]
 
 
@@ -41,7 +41,7 @@ class RecomputedError(Exception):
 
 
 class Look(Protocol):
-    """How formulas, each at the members of its context, are looked at."""
+    """How formulas, each at its positions, are looked at."""
 
     def __call__(self, asked: Asked, columns: int, placed: Placed) -> Looked | None:
         """Their values, None while it isn't known which may be seen."""
@@ -49,27 +49,29 @@ class Look(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Contexts one after another that ask for one formula; ``widths`` are the cells of each linear leaf."""
+    """Positions one after another that ask for one formula; ``widths`` are the cells of each linear leaf."""
 
     formula: Formula
-    contexts: list[Context]
+    positions: list[Positions]
     leaves: list[Leaf]
 
     @property
     def widths(self) -> list[int]:
         return [len(leaf.terms) for leaf in self.leaves if isinstance(leaf, Linear)]
 
+    def __len__(self) -> int:
+        return sum(map(len, self.positions))
+
     def places(self, columns: int) -> IntArray:
-        """int32[n, columns]: the members of each context."""
-        here = [[ctx.current(column) for column in range(columns)] for ctx in self.contexts]
-        return np.array(here, dtype=np.int32).reshape(len(here), columns)
+        """int32[n, columns]: the members at each position."""
+        return np.concatenate([positions.places(columns) for positions in self.positions])
 
 
 def _runs(asked: Asked) -> Iterator[_Run]:
     for _, run in groupby(asked, key=lambda pair: id(pair[0])):
         pairs = list(run)
         formula = pairs[0][0]
-        yield _Run(formula, [ctx for _, ctx in pairs], list(leaves_of(formula)))
+        yield _Run(formula, [positions for _, positions in pairs], list(leaves_of(formula)))
 
 
 def references(asked: Asked, columns: int, placed: Placed) -> IntArray:
@@ -92,7 +94,7 @@ def worked_out(
     start = 0
     results: list[FloatArray] = [np.zeros(0)]
     for run in _runs(asked):
-        n, width = len(run.contexts), sum(run.widths)
+        n, width = len(run), sum(run.widths)
         table = values[start : start + n * width].reshape(n, width)
         start += n * width
         parts = iter(np.split(table, np.cumsum(run.widths)[:-1], axis=1))
@@ -114,7 +116,7 @@ def covered_by(asked: Asked, hidden: NDArray[np.bool_], recomputing: bool = Fals
     start = 0
     results: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
     for run in _runs(asked):
-        n, width = len(run.contexts), sum(run.widths)
+        n, width = len(run), sum(run.widths)
         covered = hidden[start : start + n * width].reshape(n, width).any(axis=1)
         start += n * width
         always = is_withheld(run.formula) or (recomputing and len(run.widths) < len(run.leaves))

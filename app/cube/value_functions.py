@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from app.cube.arrays import compute
-from app.cube.context import Context
+from app.cube.context import Context, Positions
 from app.cube.evaluate import Evaluator, distinct, function
 from app.cube.operators import to_truth
 from app.cube.values import SetValue, Value
@@ -295,7 +295,7 @@ def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
     own = ev.to_formula(value, ctx.at(position))
     if ev.sees_values or ev.look is None:
         return Apply("rank", (own, *_over(ev, members, value, ctx)))
-    mine = ev.looked([(own, ctx.at(position))], ctx, call)
+    mine = ev.looked([(own, Positions(ctx.at(position)))], ctx, call)
     if mine is None or members.pending or mine.hidden[0]:
         return Withheld("rank")
     shown = _shown_values(ev, members, value, ctx, call)
@@ -321,7 +321,8 @@ def _shown_values(
     key = id(call), id(members.rows), tuple(here)
     if key not in ev.kept:
         formulas = _over(ev, members, value, ctx)
-        looked = ev.looked(list(zip(formulas, map(ctx.at, members.tuples()), strict=True)), ctx, call)
+        places = (Positions(ctx.at(position)) for position in members.tuples())
+        looked = ev.looked(list(zip(formulas, places, strict=True)), ctx, call)
         values = None if looked is None else looked.values[~looked.hidden]
         ordered = None if values is None else np.sort(values[~np.isnan(values)])
         ev.kept[key] = ordered, call, members.rows

@@ -158,6 +158,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CubeServer]:
         ),
         ("WITH MEMBER [Measures].[X] AS 1, SOLVE_ORDER = 'a' SELECT FROM Tax", "'a'", "this is a text"),
         *(
+            (f"SELECT {name}([Sex].Members, 30, [Sex].CurrentMember.Name) ON 0 FROM Tax", name, "are texts")
+            for name in ("TopPercent", "BottomPercent", "TopSum", "BottomSum")
+        ),
+        *(
             (
                 f"WITH MEMBER [Measures].[X] AS 1, {key} = IIF([Income] > 5, '0', '0.0') SELECT FROM Tax",
                 "IIF",
