@@ -23,6 +23,7 @@ from app.web.flows import VERSION, Flow, address, agency_of, flows
 from app.web.formats import sdmx
 from app.web.formats.download import Download
 from app.web.formats.registry import FORMATS
+from app.web.language import marked as _
 from app.web.language import preferred
 from app.web.locate import RELEASE
 from app.web.negotiation import NO_LANGUAGE, accepted_format, named_format
@@ -37,11 +38,6 @@ LISTS = tuple(sorted((form for form in FORMATS if not form.whole), key=lambda fo
 #: Cells that a format takes at once which can't be sent as it is made.
 MOST_CELLS = 200_000
 _MOST_FLOWS = 1000
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 TOO_MANY = _("These are %(count)s cells, too many for this format. Filter or page them, or take CSV.")

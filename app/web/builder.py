@@ -18,6 +18,7 @@ from app.web.fields import Known
 from app.web.finder import LONGEST, MOST, Look, finder, listing, offered, part_of
 from app.web.formats.download import TableDownload
 from app.web.formats.registry import FORMATS
+from app.web.language import marked as _
 from app.web.language import translations
 from app.web.pages import Site
 from app.web.refusals import RefusalError
@@ -36,11 +37,6 @@ FIELDS = Known(
     frozenset({"cube", "fresh", "build", "measure", "mdx"}),
     frozenset({"place", "level", "member", *_SEARCH}),
 )
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 NO_CUBE = _("There is no cube “%(name)s” here.")

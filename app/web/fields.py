@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from app.domain.publication import Sheet
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.language import translations
 from app.web.locate import AS_OF, LOCATED
 from app.web.refusals import NO_VALUE, RefusalError
@@ -47,11 +48,6 @@ _APPENDED_STARTS = ("utm_", "mtm_", "pk_", "piwik_", "matomo_", "hsa_", "at_")
 #: How alike (0 to 1) two names are that may be meant for one another.
 _ALIKE = 0.6
 _LONGEST = 60
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 NO_PARAMETER = _("There is no parameter “%(name)s”.")

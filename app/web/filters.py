@@ -16,15 +16,11 @@ from numpy.typing import NDArray
 from app.domain.observations import Observations, Rows
 from app.web.fields import Known, Pairs, by_name
 from app.web.formats import sdmx
+from app.web.language import marked as _
 from app.web.locate import AS_OF
 from app.web.refusals import NO_VALUE, RefusalError
 
 _Mask = NDArray[np.bool_]
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 NO_DIMENSION = _("There is no dimension “%(name)s” here.")

@@ -21,6 +21,11 @@ INTERFACE = ("en", "es", "ca")
 LOCALES = Path(__file__).parent / "locale"
 
 
+def marked(text: str) -> str:
+    """A sentence as it is, marked for the catalogues where it is called ``_``: it is translated when said."""
+    return text
+
+
 @cache
 def translations(language: str) -> gettext.NullTranslations:
     """The interface's texts; English where the language has no catalogue."""

@@ -12,14 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.masked import Axis, AxisMember, CellStatus, MaskedCellSet
+from app.web.language import marked as _
 from app.web.refusals import RefusalError
 from app.web.tables import branches, grid_of
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
-
 
 NO_COLUMN = _("The table has no column %(number)s to sort by.")
 Positions = tuple[tuple[AxisMember, ...], ...]

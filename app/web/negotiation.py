@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.web.formats.registry import Format
+from app.web.language import marked as _
 from app.web.refusals import RefusalError
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
-
 
 NO_FORMAT = _("There is no format “%(name)s” here. There are %(formats)s.")
 NO_LANGUAGE = _("There is no language “%(name)s” here. There are %(languages)s.")

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from app.domain.cube import Cube, Hierarchy
 from app.domain.masked import AxisMember
 from app.serve.answer import NotPublishedError
+from app.web.language import marked as _
 from app.web.refusals import RefusalError
 
 LEVEL, FROM, LAST = "level:", "from:", "last:"
@@ -28,11 +29,6 @@ _RUN = 5
 
 #: The most periods that ``last:`` counts.
 _MOST = 100_000
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 NO_PICK = _("“%(value)s” doesn't say which members to show.")

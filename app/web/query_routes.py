@@ -15,6 +15,7 @@ from app.web.builder import FIELDS, NO_CUBE, QUERY_FORMATS, builder_page, query_
 from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, unread
 from app.web.fields import Known, fields_of, known_among, pairs_of
 from app.web.files import file_response
+from app.web.language import marked as _
 from app.web.language import preferred
 from app.web.locate import RELEASE
 from app.web.mistakes import in_words_of, translated
@@ -25,11 +26,6 @@ from app.web.reply import NO_STORE, Reply
 
 #: Bytes of a request with a query.
 MAX_BODY = 1 << 20
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 NO_ANSWER = _("The query can't be answered; “errors” says where and why.")

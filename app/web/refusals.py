@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from app.domain.errors import CelosiaError
+from app.web.language import marked as _
 from app.web.language import translations
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
-
 
 SENTENCES = {
     400: _("The address has a part that this page can't read."),

@@ -5,16 +5,12 @@ from __future__ import annotations
 from app.domain.masked import AxisMember, MaskedCellSet
 from app.serve.answer import NotPublishedError
 from app.web.arrange import Hierarchies
+from app.web.language import marked as _
 from app.web.picks import Members, terms_of
 from app.web.refusals import RefusalError
 from app.web.tables import caption, grid_of
 
 Place = tuple[int, int]
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 NO_CELL = _("The table has no figure in row %(row)s and column %(column)s.")

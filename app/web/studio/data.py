@@ -19,6 +19,7 @@ from app.domain.version import Files, Version
 from app.office.cube_writer import LEVELS, ROLES, ColumnChoice, CubeChoice, with_rules, write_cube
 from app.office.intake import ENCODINGS, SEPARATORS, Writing, detect, normalise
 from app.office.survey import Survey, survey, survey_database
+from app.web.language import marked as _
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages_of
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
@@ -28,11 +29,6 @@ routes = Routes()
 
 #: Bytes of a file of facts.
 FACTS_LIMIT = 1 << 30
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 ROLE_WORDS = {

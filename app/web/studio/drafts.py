@@ -17,6 +17,7 @@ from app.office.archive import unpacked
 from app.office.sheet_form import new_folder, new_publication, new_sheet
 from app.office.versions import diff_files
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
@@ -24,11 +25,6 @@ from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
 routes = Routes()
 
 ARCHIVE_LIMIT = 512 << 20
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 @dataclass(frozen=True)

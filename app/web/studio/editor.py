@@ -11,6 +11,7 @@ from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.people import Permission
 from app.domain.version import LONGEST_TEXT, Files, Version
 from app.office.sheet_form import CHARTS, VIEWS, ParameterForm, QueryForm, SheetForm, read_form, write_form
+from app.web.language import marked as _
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages_of
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
@@ -20,11 +21,6 @@ from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
 routes = Routes()
 
 _MOST_PARTS = 40
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 @dataclass(frozen=True, eq=False)

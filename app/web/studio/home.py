@@ -8,15 +8,11 @@ from typing import ClassVar
 from starlette.responses import Response
 
 from app.domain.people import Permission
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, Visit
 
 routes = Routes()
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from app.domain.people import Permission
 from app.office.jobs import JobView
 from app.office.problems import ProblemResult
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.studio.bounds import BoundsChart, bounds_chart
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit
@@ -33,11 +34,6 @@ _LOG = 200
 _STREAMS = BoundedSemaphore(64)
 #: Seconds between two looks, until a sign of life, and until a stream ends and its reader asks anew.
 _LOOK, _ALIVE, _LONGEST = 1.0, 15.0, 300.0
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 routes.tab(_("Jobs"), "/studio/jobs", Permission.READ_OFFICE, 40)

@@ -12,17 +12,13 @@ from starlette.responses import Response
 
 from app.domain.people import Permission
 from app.office.journal import Entry
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, Visit
 
 routes = Routes()
 
 _PAGE = 50
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 routes.tab(_("Journal"), "/studio/journal", Permission.READ_JOURNAL, 90)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
-
+from app.web.language import marked as _
 
 NOTICES = {
     "saved": _("Saved."),

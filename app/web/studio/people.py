@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from app.domain.errors import UserError
 from app.domain.people import Permission, Role
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.signin import ROLE_WORDS
 from app.web.studio.visit import Frame, RefusedError, Visit
@@ -16,11 +17,6 @@ from app.web.studio.visit import Frame, RefusedError, Visit
 routes = Routes()
 
 ROLES = (Role.ANALYST, Role.ADMIN, Role.AUDITOR)
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 routes.tab(_("People"), "/studio/people", Permission.MANAGE_ACCOUNTS, 80)

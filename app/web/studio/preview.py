@@ -20,6 +20,7 @@ from app.web.assets import load_assets
 from app.web.contents import Contents
 from app.web.contexts import SheetPage
 from app.web.fields import chosen, fields_of, fields_of_sheet
+from app.web.language import marked as _
 from app.web.pages import Site, answer_queries
 from app.web.refusals import RefusalError
 from app.web.render import Renderer
@@ -35,11 +36,6 @@ routes = Routes()
 @cache
 def _renderer() -> Renderer:
     return Renderer(load_assets())
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 @dataclass(frozen=True, eq=False)

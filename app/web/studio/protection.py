@@ -15,17 +15,13 @@ from app.domain.people import Permission
 from app.office.naming import Names
 from app.office.protection import DECISIONS, STATES, StateTable, Why
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
 routes = Routes()
 
 _PAGE = 100
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 CELL_WORDS = {

@@ -15,15 +15,11 @@ from app.domain.version import Change, Files, Version
 from app.office.archive import write_zip
 from app.office.drafting import require_rules_permission
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit
 
 routes = Routes()
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 routes.tab(

@@ -18,6 +18,7 @@ from app.office.naming import Names
 from app.office.protection import CellLine
 from app.office.releases import MOST_NAMED, Comparison
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.studio.protection import CELL_WORDS
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit, status_of
@@ -25,11 +26,6 @@ from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 routes = Routes()
 
 ZONES = ("Europe/Madrid", "Atlantic/Canary", "UTC")
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 STATE_WORDS = {

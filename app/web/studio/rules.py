@@ -25,6 +25,7 @@ from app.office.rules_form import (
     read_rules,
     write_rules,
 )
+from app.web.language import marked as _
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of
 from app.web.studio.protection import DECISION_WORDS
 from app.web.studio.publication import publication_link
@@ -36,11 +37,6 @@ routes = Routes()
 _MOST_MEASURES = 500
 _MOST_RULES = 20
 _MOST_DECISIONS = 2000
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 routes.tab(_("Rules"), "/studio/rules", Permission.READ_OFFICE, 45)

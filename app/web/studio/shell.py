@@ -31,6 +31,7 @@ from app.web.assets import Assets, load_assets
 from app.web.contexts import LanguageLink
 from app.web.guard import Shield
 from app.web.language import INTERFACE, language_name, preferred, translations
+from app.web.language import marked as _
 from app.web.render import environment
 from app.web.studio.routes import Route, Routes, Tab, gather
 from app.web.studio.visit import Frame, NavItem, RefusedError, StudioPage, Visit, status_of
@@ -55,11 +56,6 @@ HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-robots-tag", b"noindex"),
 ]
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 REFUSALS = {

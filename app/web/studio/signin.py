@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from app.domain.errors import UserError
 from app.domain.people import SCOPES, Permission, scopes_of
 from app.web.contexts import Link
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.shell import SESSION, cookie_header
 from app.web.studio.visit import Frame, RefusedError, Visit, inside
@@ -20,11 +21,6 @@ routes = Routes()
 
 SINGLE_SIGN_ON = "celosia_single_sign_on"
 _BACK = "/studio/single-sign-on/back"
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 #: What each permission lets somebody do, as pages say it.

@@ -20,17 +20,13 @@ from app.domain.numbers import locale_of
 from app.domain.people import Actor, Permission
 from app.office.office import Office
 from app.web.contexts import LanguageLink, Link
+from app.web.language import marked as _
 from app.web.language import translations
 from app.web.mistakes import in_words_of, translated
 from app.web.studio.notices import NOTICES
 
 HTML = "text/html; charset=utf-8"
 _HERE = re.compile(r"/studio(?:[/?][A-Za-z0-9/?=&%._~@+,:;-]*)?")
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 class RefusedError(CelosiaError):

@@ -17,17 +17,13 @@ from app.domain.version import Files
 from app.office.drafting import rules_of
 from app.office.naming import Names
 from app.office.protection import Change, Choices, Figures, Member, WhatIf, changed
+from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, Visit
 
 routes = Routes()
 
 _MOST = 100
-
-
-def _(text: str) -> str:
-    """Marks a sentence for the catalogues; it is translated when said."""
-    return text
 
 
 routes.tab(_("What if"), "/studio/what-if", Permission.ASK_WHAT_IF, 55)
