@@ -15,7 +15,7 @@ import numpy as np
 from app.cube.remote import RemoteServer, variable
 from app.cube.tuples import TupleQueries
 from app.domain.cellset import FloatArray
-from app.domain.cube import Cube, Hierarchy, Level, Measure
+from app.domain.cube import Cube, Hierarchy, Level
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.publication import CubeDefinition, RemoteDefinition
 from app.mdx import quote
@@ -219,16 +219,9 @@ class AtotiCells:
             definition.captions,
             tuple(self._hierarchy(name, *known[name], language) for name in wanted),
             tuple(
-                Measure(
-                    item.name,
+                item.measure(
                     f"[Measures].{quote(item.name)}",
-                    item.captions or {language: measures[item.name].get("caption") or item.name},
-                    item.aggregator,
-                    item.unit,
-                    item.format,
-                    item.decimals,
-                    item.nonnegative,
-                    of_which=item.of_which,
+                    {language: measures[item.name].get("caption") or item.name},
                 )
                 for item in definition.measures
             ),

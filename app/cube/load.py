@@ -295,18 +295,7 @@ class Loader:
     # Encoding
 
     def measure(self, definition: MeasureDefinition) -> Measure:
-        return Measure(
-            definition.name,
-            f"[Measures].{quote(definition.name)}",
-            definition.captions or {self.language: definition.name},
-            definition.aggregator,
-            definition.unit,
-            definition.format,
-            definition.decimals,
-            definition.nonnegative,
-            definition.column or "",
-            definition.of_which,
-        )
+        return definition.measure(f"[Measures].{quote(definition.name)}", {self.language: definition.name})
 
     def facts(self, dimensions: Sequence[Dimension]) -> Facts:
         weight = self.weight()

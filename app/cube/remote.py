@@ -15,18 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.answer import Answerer
-from app.cube.cellsets import cellset_of
+from app.cube.cellsets import Answering
 from app.cube.evaluate import Evaluator
-from app.cube.explanation import Explanation
-from app.cube.port import Group, Profiles, Shown
+from app.cube.port import Group, Profiles
 from app.cube.source import Readings
 from app.cube.turns import aside
-from app.domain.cellset import AxisMember, CellSet, FloatArray
+from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.lattice import ranges
 from app.domain.publication import CubeDefinition, RemoteDefinition
-from app.mdx import Query
 
 #: How far a member may be from the sum of its children, relatively, for rounding alone.
 _SAME = 1e-9
@@ -69,7 +67,7 @@ def variable(definition: CubeDefinition, name: str) -> str:
     return value
 
 
-class RemoteServer:
+class RemoteServer(Answering):
     """See `app.cube.port.CubeServer`."""
 
     hides = False
@@ -91,25 +89,6 @@ class RemoteServer:
         self._answerer.try_sets()
 
     # CubeServer
-
-    def discover(self) -> Cube:
-        return self._cube
-
-    def execute(self, query: Query) -> CellSet:
-        return cellset_of(self._cube, self._answerer.answer(query))
-
-    def arrange(self, query: Query, shown: Shown) -> CellSet:
-        return cellset_of(self._cube, self._answerer.answer(query, shown=shown))
-
-    def explore(self, query: Query) -> CellSet:
-        return cellset_of(self._cube, self._answerer.answer(query, raw=True))
-
-    def explain(self, query: Query) -> tuple[Explanation, ...]:
-        """See `app.cube.answer.Answerer.explain`."""
-        return self._answerer.explain(query)
-
-    def members(self, set_text: str) -> tuple[AxisMember, ...]:
-        return self._answerer.members(set_text)
 
     def values(self, coords: IntArray) -> FloatArray:
         tuples = self._tuples(coords)

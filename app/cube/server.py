@@ -9,19 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.answer import Answerer
-from app.cube.cellsets import cellset_of
+from app.cube.cellsets import Answering
 from app.cube.cuboids import Cuboids
 from app.cube.evaluate import Evaluator
-from app.cube.explanation import Explanation
 from app.cube.facts import Facts
-from app.cube.port import Group, Profiles, Shown
+from app.cube.port import Group, Profiles
 from app.cube.source import Readings
 from app.cube.turns import aside
-from app.domain.cellset import AxisMember, CellSet, FloatArray
+from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.known import FactRows
 from app.domain.publication import CubeDefinition
-from app.mdx import Query
 
 
 class Profiling(Protocol):
@@ -36,7 +34,7 @@ class Profiling(Protocol):
         ...
 
 
-class Server:
+class Server(Answering):
     """See `app.cube.port.CubeServer`; its facts are the `app.cube.cells.CellSource` of its answers."""
 
     hides = False
@@ -62,9 +60,6 @@ class Server:
         self._answerer.try_sets()
 
     # CubeServer
-
-    def discover(self) -> Cube:
-        return self._cube
 
     def fingerprint(self) -> str:
         return self._digest
@@ -92,24 +87,8 @@ class Server:
             raise ValueError("profiles hold at least the two largest contributions")
         return self._profiler.measure(np.asarray(coords, dtype=np.int32), groups, top)
 
-    def members(self, set_text: str) -> tuple[AxisMember, ...]:
-        return self._answerer.members(set_text)
-
-    def execute(self, query: Query) -> CellSet:
-        return cellset_of(self._cube, self._answerer.answer(query))
-
-    def arrange(self, query: Query, shown: Shown) -> CellSet:
-        return cellset_of(self._cube, self._answerer.answer(query, shown=shown))
-
-    def explore(self, query: Query) -> CellSet:
-        return cellset_of(self._cube, self._answerer.answer(query, raw=True))
-
     def values(self, coords: IntArray) -> FloatArray:
         return self.cuboids.values(coords)
-
-    def explain(self, query: Query) -> tuple[Explanation, ...]:
-        """See `app.cube.answer.Answerer.explain`."""
-        return self._answerer.explain(query)
 
     # app.cube.source.CellSource
 

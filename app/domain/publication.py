@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from app.domain.cube import Texts
+from app.domain.cube import Measure, Texts
 from app.domain.shapes import Shapes
 
 View = Literal["table", "chart", "map"]
@@ -156,6 +156,21 @@ class MeasureDefinition:
     decimals: int
     nonnegative: bool
     of_which: tuple[str, ...] = ()
+
+    def measure(self, unique_name: str, caption: Texts) -> Measure:
+        """The measure that it is in a cube, by that name, with a caption where it has none of its own."""
+        return Measure(
+            self.name,
+            unique_name,
+            self.captions or caption,
+            self.aggregator,
+            self.unit,
+            self.format,
+            self.decimals,
+            self.nonnegative,
+            self.column or "",
+            self.of_which,
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.cube.xmla.client import Client
 from app.cube.xmla.reading import NUMBER, Row, whole
-from app.domain.cube import Cube, Hierarchy, Level, Measure
+from app.domain.cube import Cube, Hierarchy, Level
 from app.domain.errors import Mistake, UserError
 from app.domain.publication import CubeDefinition, RemoteDefinition
 
@@ -70,16 +70,9 @@ def discover_cube(client: Client, definition: CubeDefinition, remote: RemoteDefi
         raise UserError(mistakes)
     hierarchies = tuple(_hierarchy(asker, known[name], language) for name in wanted)
     found = tuple(
-        Measure(
-            item.name,
+        item.measure(
             measures[item.name].get("MEASURE_UNIQUE_NAME") or f"[Measures].[{item.name}]",
-            item.captions or {language: measures[item.name].get("MEASURE_CAPTION") or item.name},
-            item.aggregator,
-            item.unit,
-            item.format,
-            item.decimals,
-            item.nonnegative,
-            of_which=item.of_which,
+            {language: measures[item.name].get("MEASURE_CAPTION") or item.name},
         )
         for item in definition.measures
     )
