@@ -10,10 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-from app.bootstrap import run_publication
 from app.bootstrap.office import take_in_folder
 from app.cli.serving import running
-from app.db import open_store
 from app.db.jobs import JobTable
 from app.domain.job import JobState
 from app.domain.people import Permission, Role, command_line
@@ -22,9 +20,8 @@ from app.office.office import Office
 from app.web.app import create_app
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import beside, create_studio
-from demo import create_starter
 from tests.browser.conftest import PATIENCE, follow
-from tests.studio.visitors import NAMES, PASSWORD, staffed
+from tests.studio.visitors import NAMES, PASSWORD, starter_office
 
 SIZES = {"desktop": (1280, 900), "phone": (360, 740)}
 FACTS = "firm;region;town;turnover\n" + "".join(
@@ -44,14 +41,9 @@ JOB_STEPS = {
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("studio") / "firms"
-    create_starter(folder)
-    run_publication(folder)
-    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
-    made = staffed(folder, store)
-    assert take_in_folder(made, "test") == ""
-    yield made
-    made.previews.close()
-    store.close()
+    with starter_office(folder, run=True) as (made, _):
+        assert take_in_folder(made, "test") == ""
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -141,6 +141,16 @@ def firms(seed: int = 1, n: int = 160) -> list[dict[str, object]]:
     ]
 
 
+def firms_of(turnovers: Mapping[str, Iterable[float]]) -> list[dict[str, object]]:
+    """Small farms, by town as many as there are turnovers."""
+    return [
+        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
+        | {"turnover": turnover}
+        for town, listed in turnovers.items()
+        for i, turnover in enumerate(listed)
+    ]
+
+
 def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     listed = list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from app.db import Store
 from app.domain.cube import Measure
 from app.domain.lattice import Space
 from app.domain.statistics import bounds_between
-from tests.pipeline.offices import CUBE, PUBLICATION, write_office
+from tests.pipeline.offices import CUBE, PUBLICATION, firms_of, write_office
 from tests.pipeline.test_equation import tree
 from tests.pipeline.test_protection import Ran, sheet
 
@@ -85,12 +85,7 @@ def test_statistics_of_a_town_do_not_tell_its_hidden_sum(
     tmp_path: Path, store: Store, amounts: Sequence[int], shown: list[str]
 ) -> None:
     towns = {"a1": amounts, "a2": (30, 40, 50, 60), "a3": (35, 45, 55, 65), "b1": (20, 30, 40, 50)}
-    rows = [
-        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
-        | {"turnover": amount}
-        for town, sizes in towns.items()
-        for i, amount in enumerate(sizes)
-    ]
+    rows = firms_of(towns)
     statistics = "".join(
         f'[[measure]]\nname = "{kind}"\naggregator = "{kind}"\ncolumn = "turnover"\n' for kind in shown
     )

@@ -8,7 +8,7 @@ import pytest
 
 from app.db import Store
 from app.domain.masked import CellStatus
-from tests.pipeline.offices import CUBE, PUBLICATION, write_office
+from tests.pipeline.offices import CUBE, PUBLICATION, firms_of, write_office
 from tests.pipeline.test_protection import Ran, sheet
 
 LOSSES = CUBE.replace('unit.en = "euros"', 'unit.en = "euros"\nnonnegative = false')
@@ -19,11 +19,7 @@ BOTH = '{ rule = "p-percent", p = 10 }, { rule = "dominance", n = 1, k = 85 }'
 
 def rows(pair: tuple[int, int]) -> list[dict[str, object]]:
     amounts = {"a1": [10] * 20, "a2": list(pair), "a3": [12] * 10, "b1": [500, -450, 300, -280, 90, 80, 70]}
-    return [
-        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small",
-         "turnover": amount}
-        for town, listed in amounts.items() for i, amount in enumerate(listed)
-    ]  # fmt: skip
+    return firms_of(amounts)
 
 
 @pytest.mark.parametrize("pair", [(500, -500), (500, -499)])

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from app.db import Store
 from app.domain.masked import CellStatus
-from tests.pipeline.offices import CUBE, PUBLICATION, write_office
+from tests.pipeline.offices import CUBE, PUBLICATION, firms_of, write_office
 from tests.pipeline.test_protection import Ran, sheet
 
 RULES = '\n[confidentiality.Firms."Statistic"]\nwith = "Firms"\nrules = [{ rule = "threshold", n = 3 }]\n'
@@ -83,12 +83,7 @@ def test_one_statistic_does_not_give_another_away(
         f'[[measure]]\nname = "Statistic"\naggregator = "{aggregator}"\ncolumn = "{column}"\n[[calculated]]'
     )
     sizes = {"a1": 30, "a2": 2, "a3": 6, "b1": 9, "c1": 12}
-    rows = [
-        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
-        | {"turnover": 500 if shape == "level" or i == 0 else 1}
-        for town, n in sizes.items()
-        for i in range(n)
-    ]
+    rows = firms_of({town: [500, *[500 if shape == "level" else 1] * (n - 1)] for town, n in sizes.items()})
     query = """SELECT {[Measures].[Firms], [Measures].[Turnover], [Measures].[Statistic]} ON 0,
       {[Place].[All], [Place].[Town].Members} ON 1 FROM [Firms]"""
     office = write_office(
@@ -135,12 +130,12 @@ def test_a_median_tells_of_no_part_above_or_below_the_others(
 ) -> None:
     """A region's median above those of all other towns is at most that of the thin one, and so mirrored."""
     statistic = '[[measure]]\nname = "Statistic"\naggregator = "median"\ncolumn = "turnover"\n[[calculated]]'
-    rows = [
-        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
-        | {"turnover": 200 - amount if mirrored else amount}
-        for town, amounts in TOWNS[towns].items()
-        for i, amount in enumerate(amounts)
-    ]
+    rows = firms_of(
+        {
+            town: [200 - amount if mirrored else amount for amount in amounts]
+            for town, amounts in TOWNS[towns].items()
+        }
+    )
     rows += [{**rows[0], "firm": f"b{i}", "town": "b1"} for i in range(4)]
     query = """SELECT {[Measures].[Statistic]} ON 0, {[Place].[Region].&[A],
       [Place].[Region].&[A].Children} ON 1 FROM [Firms]"""

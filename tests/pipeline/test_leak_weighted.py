@@ -10,7 +10,7 @@ import pytest
 
 from app.db import Store
 from app.domain.masked import CellStatus
-from tests.pipeline.offices import PUBLICATION, write_office
+from tests.pipeline.offices import PUBLICATION, firms_of, write_office
 from tests.pipeline.test_protection import Ran, sheet
 
 TOWNS = ("a1", "a2", "b1")
@@ -38,18 +38,7 @@ def queries(weights: tuple[float, ...]) -> list[str]:
 def test_whole_numbers_leave_several_possibilities(
     tmp_path: Path, store: Store, weights: tuple[float, ...], form: int
 ) -> None:
-    rows = [
-        {
-            "firm": f"{town}{i}",
-            "holding": "",
-            "town": town,
-            "activity": "farm",
-            "size": "small",
-            "turnover": 5,
-        }
-        for town, n in COUNTS.items()
-        for i in range(n)
-    ]
+    rows = firms_of({town: [5] * n for town, n in COUNTS.items()})
     office = write_office(tmp_path / "office", rows, BY_VALUE, sheets={"a": sheet(queries(weights)[form])})
     ran = Ran(office, store)
     release = ran.release
@@ -91,12 +80,7 @@ def test_amounts_that_are_whole_numbers_leave_several_possibilities(
     tmp_path: Path, store: Store, kind: str
 ) -> None:
     towns, (one, other), unit = PERSONS[kind]
-    rows = [
-        {"firm": f"{town}{i}", "holding": "", "town": town, "activity": "farm", "size": "small"}
-        | {"turnover": amount}
-        for town, amounts in towns.items()
-        for i, amount in enumerate(amounts)
-    ]
+    rows = firms_of(towns)
     query = f"""WITH MEMBER [Place].[Index] AS
       '{one} * [Place].[Town].&[a1] + {other} * [Place].[Town].&[a2]', DECIMALS = 3
     SELECT {{[Measures].[Turnover]}} ON 0,
@@ -122,18 +106,7 @@ def test_plain_sums_stay_what_they_are(tmp_path: Path, store: Store) -> None:
     query = """WITH MEMBER [Place].[Two] AS '3 * [Place].[Town].&[a1] + 3 * [Place].[Town].&[a2]'
     SELECT {[Measures].[Firms]} ON 0,
       {[Place].[Town].&[a1], [Place].[Town].&[a2], [Place].[Two]} ON 1 FROM [Firms]"""
-    rows = [
-        {
-            "firm": f"{town}{i}",
-            "holding": "",
-            "town": town,
-            "activity": "farm",
-            "size": "small",
-            "turnover": 5,
-        }
-        for town, n in (("a1", 2), ("a2", 12))
-        for i in range(n)
-    ]
+    rows = firms_of({"a1": [5] * 2, "a2": [5] * 12})
     ran = Ran(write_office(tmp_path / "office", rows, BY_VALUE, sheets={"a": sheet(query)}), store)
     assert ran.release.status.tolist() == [
         CellStatus.CONFIDENTIAL, CellStatus.CONFIDENTIAL, CellStatus.SHOWN

@@ -12,14 +12,11 @@ import pytest
 from lxml import html
 from starlette.types import ASGIApp
 
-from app.bootstrap import run_publication
-from app.db import open_store
 from app.domain.people import Role
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
-from demo import create_starter
-from tests.studio.visitors import BASE, Visitor, staffed
+from tests.studio.visitors import BASE, Visitor, starter_office
 
 SHEET = "sheets/economy/activities.toml"
 
@@ -28,14 +25,9 @@ SHEET = "sheets/economy/activities.toml"
 def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     """The small publication that `celosia init` makes, run and live."""
     folder: Path = tmp_path_factory.mktemp("starter") / "firms"
-    create_starter(folder)
-    run_publication(folder)
-    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
-    office = staffed(folder, store)
-    office.versions.import_folder(folder, "ada")
-    yield office
-    office.previews.close()
-    store.close()
+    with starter_office(folder, run=True) as (office, _):
+        office.versions.import_folder(folder, "ada")
+        yield office
 
 
 @pytest.fixture

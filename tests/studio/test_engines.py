@@ -11,14 +11,12 @@ from threading import Thread
 import pytest
 from lxml import html
 
-from app.bootstrap import publication_store
 from app.domain.people import Role, command_line
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
-from demo import create_starter
 from tests.studio.test_drafts import SHEET, begin, revision
-from tests.studio.visitors import BASE, Visitor, staffed
+from tests.studio.visitors import BASE, Visitor, starter_office
 
 REMOTE = """name = "Firms"
 engine = "{engine}"
@@ -77,12 +75,9 @@ def listener() -> Iterator[Listener]:
 @pytest.fixture(scope="module")
 def firms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("engines") / "firms"
-    create_starter(folder)
-    with publication_store(folder, new=True) as store:
-        office = staffed(folder, store)
+    with starter_office(folder) as (office, _):
         office.versions.import_folder(folder, "ada")
         yield office
-        office.previews.close()
 
 
 @pytest.fixture

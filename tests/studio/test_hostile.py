@@ -15,14 +15,12 @@ import pytest
 from lxml import html
 from starlette.types import ASGIApp
 
-from app.db import open_store
 from app.domain.people import Role
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.routes import Route, gather
 from app.web.studio.shell import create_studio
-from demo import create_starter
-from tests.studio.visitors import BASE, NAMES, PASSWORD, Visitor, staffed
+from tests.studio.visitors import BASE, NAMES, PASSWORD, Visitor, starter_office
 
 ROUTES, _TABS = gather(PARTS)
 MARK = "pwned7"
@@ -73,13 +71,9 @@ QUERY = (
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("hostile") / "firms"
-    create_starter(folder)
-    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
-    made = staffed(folder, store)
-    made.versions.import_folder(folder, "ana")
-    yield made
-    made.previews.close()
-    store.close()
+    with starter_office(folder) as (made, _):
+        made.versions.import_folder(folder, "ana")
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from app.db import open_store
 from app.domain.people import Role, command_line
 from app.domain.version import Version
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.routes import Route, gather
 from app.web.studio.shell import create_studio
-from demo import create_starter
 from tests.db.test_releases import make
-from tests.studio.visitors import BASE, Visitor, staffed
+from tests.studio.visitors import BASE, Visitor, starter_office
 
 ROUTES, _TABS = gather(PARTS)
 CHANGES = [route for route in ROUTES if route.method == "POST"]
@@ -47,14 +45,10 @@ FIELDS = {
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("overwriting") / "firms"
-    create_starter(folder)
-    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
-    made = staffed(folder, store)
-    made.versions.import_folder(folder, "ada")
-    make(store, "r1")
-    yield made
-    made.previews.close()
-    store.close()
+    with starter_office(folder) as (made, store):
+        made.versions.import_folder(folder, "ada")
+        make(store, "r1")
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,14 @@ import sqlalchemy as sa
 from lxml import html
 from starlette.types import ASGIApp
 
-from app.db import open_store
 from app.db import tables as t
 from app.domain.people import PERMISSIONS, Actor, Permission, Role
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.routes import Route, gather
 from app.web.studio.shell import create_studio
-from demo import create_starter
 from tests.db.test_releases import make
-from tests.studio.visitors import BASE, NAMES, Visitor, staffed
+from tests.studio.visitors import BASE, NAMES, Visitor, starter_office
 
 ROUTES, _TABS = gather(PARTS)
 SHEET = "sheets/economy/towns.toml"
@@ -36,17 +34,13 @@ MOST_PAGES = 80
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("reach") / "firms"
-    create_starter(folder)
-    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
-    made = staffed(folder, store)
-    version = made.versions.import_folder(folder, "ana")
-    made.versions.begin("ana")
-    made.jobs.submit("ana", version.id)
-    make(store, "r1", live=True)
-    make(store, "r2")
-    yield made
-    made.previews.close()
-    store.close()
+    with starter_office(folder) as (made, store):
+        version = made.versions.import_folder(folder, "ana")
+        made.versions.begin("ana")
+        made.jobs.submit("ana", version.id)
+        make(store, "r1", live=True)
+        make(store, "r2")
+        yield made
 
 
 @pytest.fixture(scope="module")

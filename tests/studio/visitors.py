@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 from argon2 import PasswordHasher
 from starlette.types import ASGIApp
 
+from app.bootstrap import run_publication
 from app.bootstrap.office import make_office
+from app.db import open_store
 from app.db.people import PeopleStore
 from app.db.store import Store
 from app.db.workspace import WorkspaceStore
 from app.domain.people import Role, command_line
 from app.office.office import Office
 from app.office.people import People
+from demo import create_starter
 
 BASE = "http://office.test"
 PASSWORD = "a lattice of olive wood"
@@ -34,6 +39,19 @@ def staffed(folder: Any, store: Store) -> Office:
         people.add(command_line("test"), name, role, PASSWORD)
     object.__setattr__(office, "people", people)
     return office
+
+
+@contextmanager
+def starter_office(folder: Path, run: bool = False) -> Iterator[tuple[Office, Store]]:
+    """The small publication that `celosia init` makes, in an office, and its store; ``run``: and live."""
+    create_starter(folder)
+    if run:
+        run_publication(folder)
+    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
+    office = staffed(folder, store)
+    yield office, store
+    office.previews.close()
+    store.close()
 
 
 class Visitor:
