@@ -268,6 +268,8 @@ def _last_periods(ev: Evaluator, call: Call, ctx: Context) -> Value:
         member = ctx.current(column.number)
     else:
         column, member = _one(ev, target, ctx)
+    # There are no more periods than members, whatever number a reader asks for.
+    n = max(-column.hierarchy.size, min(n, column.hierarchy.size))
     steps = range(1 - n, 1) if n > 0 else range(-n)
     found = [shifted(column, member, step) for step in steps]
     return SetValue.of((column.number,), [(period,) for period in found if period >= 0])

@@ -88,6 +88,8 @@ def names(server: CubeServer, text: str) -> list[str]:
         ("PeriodsToDate([Time].[Year], [Time].[2023].[02])", "2023-01 2023-02"),
         ("LastPeriods(2, [Time].[2023].[02])", "2023-01 2023-02"),
         ("LastPeriods(-2, [Time].[2023].[02])", "2023-02 2023-03"),
+        ("LastPeriods(99999999999, [Time].[2023].[02])", "2022-01 2022-02 2023-01 2023-02"),
+        ("LastPeriods(-99999999999, [Time].[2023].[02])", "2023-02 2023-03"),
         ("ParallelPeriod([Time].[Year], 1, [Time].[2023].[02])", "2022-02"),
         ("ParallelPeriod([Time].[Year], 1, [Time].[2023].[03])", ""),
         ("Cousin([Time].[2023].[02], [Time].[2022])", "2022-02"),
