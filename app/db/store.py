@@ -209,9 +209,16 @@ class Store:
 
     def catalogue(self, release_id: str) -> Catalogue | None:
         """What the release says about itself; None when there is no such release."""
+        columns = t.release.c
         with self._reading() as connection:
-            body = connection.scalar(sa.select(t.release.c.catalogue).where(t.release.c.id == release_id))
-        return _expect(Catalogue, RELEASED.decode(body)) if body else None
+            found = connection.execute(
+                sa.select(columns.catalogue, columns.first_live).where(columns.id == release_id)
+            ).one_or_none()
+        if found is None or not found.catalogue:
+            return None
+        catalogue = _expect(Catalogue, RELEASED.decode(found.catalogue))
+        # It was written down when the release was made: under an embargo, days before readers saw it.
+        return replace(catalogue, released=found.first_live) if found.first_live else catalogue
 
     def certificate(self, release_id: str) -> str | None:
         """The text of a release's certificate."""

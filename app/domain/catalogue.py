@@ -20,8 +20,8 @@ class Catalogue:
     Attributes
     ----------
     release_id : str
-    created : datetime
-        With time zone (UTC).
+    released : datetime
+        When it went public, with time zone (UTC); while it hasn't, when it was made.
     title, description, publisher : Texts
     languages : tuple of str
         The first is the default.
@@ -46,7 +46,7 @@ class Catalogue:
     """
 
     release_id: str
-    created: datetime
+    released: datetime
     title: Texts
     description: Texts
     publisher: Texts

@@ -67,7 +67,7 @@ def catalogue_of(
     used = {cells.cube.name for cells in crawl.cubes}
     return Catalogue(
         release_id=release.id,
-        created=release.created,
+        released=release.created,
         title=publication.title,
         description=publication.description,
         publisher=publication.publisher,

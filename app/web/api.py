@@ -15,6 +15,7 @@ from app.web.flows import VERSION, Flow, address, agency_of
 from app.web.formats import sdmx
 from app.web.formats.download import Download
 from app.web.formats.registry import formats_for
+from app.web.locate import write_moment
 from app.web.tables import caption
 
 MEDIA_TYPE = "application/json"
@@ -26,7 +27,7 @@ def catalogue_document(contents: Contents, prefix: str = "") -> bytes:
     return _json(
         {
             "release": catalogue.release_id,
-            "released": catalogue.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "released": write_moment(catalogue.released),
             "title": dict(catalogue.title),
             "description": dict(catalogue.description),
             "publisher": dict(catalogue.publisher),

@@ -14,7 +14,7 @@ from app.domain.observations import Observations, observations_of
 from app.serve.stamp import Stamp
 from app.web import api
 from app.web.arrange import Arrangement
-from app.web.contents import Contents
+from app.web.contents import Choice, Contents
 from app.web.desk import ANYONE, Desk, caching, located
 from app.web.fields import Known, by_name, chosen, fields_of, pairs_of, unasked
 from app.web.files import cells_response
@@ -110,7 +110,7 @@ class Api:
         fields = fields_of(request, Known(_choices_of(found) | {"lang"}))
 
         def made() -> bytes:
-            download, _ = self._cells(request, site, found, fields)
+            download, _ = self._cells(request, site, found, self._choices(site, found, fields))
             return api.dimensions_document(download, address(site.prefix, site.contents.catalogue, found))
 
         return self._said(request, await run_sync(made), "lang" in fields)
@@ -127,9 +127,11 @@ class Api:
             form = named_format(fields["format"], LISTS)
         else:
             form = accepted_format(request.headers.get("accept", ""), LISTS)
-        download, stamp = self._cells(request, site, flow, fields)
+        choices = self._choices(site, flow, fields)
+        download, stamp = self._cells(request, site, flow, choices)
         about_cells = [pair for pair in pairs if pair[0] not in fields]
-        cells, page = wanted_cells(download.cells, sdmx.dimensions(download), key, about_cells)
+        choosers = {choice.member.hierarchy: f"p.{choice.parameter.name}" for choice in choices}
+        cells, page = wanted_cells(download.cells, sdmx.dimensions(download), key, about_cells, choosers)
         if not form.streams and len(cells) > MOST_CELLS:
             raise RefusalError(413, TOO_MANY, count=str(len(cells)))
         links = self._links(request, page) if page.limit is not None else ()
@@ -167,15 +169,18 @@ class Api:
             raise RefusalError(400, NO_LANGUAGE, name=wish, languages=", ".join(contents.catalogue.languages))
         return wish or preferred(request.headers.get("accept-language", ""), contents.catalogue.languages)
 
+    def _choices(self, site: Site, flow: Flow, fields: dict[str, str]) -> tuple[Choice, ...]:
+        """What an address chooses for the parameters of a flow's sheet."""
+        return site.contents.choices(flow.entry.sheet, chosen(fields)) if flow.entry is not None else ()
+
     def _cells(
-        self, request: Request, site: Site, flow: Flow, fields: dict[str, str]
+        self, request: Request, site: Site, flow: Flow, made: tuple[Choice, ...]
     ) -> tuple[Download, Stamp]:
         """All cells of a flow, and the stamp that lets them out."""
         release = request.scope[RELEASE]
         if flow.entry is None or flow.query is None:
             served = self._desk.reader.cube(release, flow.cube.name)
             return _of_cube(site, flow, served.cells), served.stamp
-        made = site.contents.choices(flow.entry.sheet, chosen(fields))
         members = tuple(choice.member.unique_name for choice in made)
         answer = self._desk.reader.answer(release, flow.entry.sheet.id, flow.query.id, members)
         whole = site.view(flow.entry, flow.query, made, answer, Arrangement()).download()
@@ -189,7 +194,7 @@ class Api:
         last = (max(page.total - 1, 0) // page.limit) * page.limit
         places = {"first": 0, "last": last}
         if page.offset > 0:
-            places["prev"] = max(page.offset - page.limit, 0)
+            places["prev"] = min(max(page.offset - page.limit, 0), last)
         if page.offset + page.limit < page.total:
             places["next"] = page.offset + page.limit
         links = [
@@ -220,7 +225,7 @@ def _of_cube(site: Site, flow: Flow, cells: Observations) -> Download:
         publisher=text_in(catalogue.publisher, language),
         office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
         identity=flow.id,
-        released=catalogue.created,
+        released=catalogue.released,
         address=f"{site.root}/",
         words=file_words(language),
     )

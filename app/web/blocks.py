@@ -342,7 +342,7 @@ class View:
             publisher=text_in(catalogue.publisher, self.language),
             office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
             identity=f"{sheet.id}/{self.query.id}",
-            released=catalogue.created,
+            released=catalogue.released,
             address=f"{self.sheet_address}{self.suffix}",
             context=self._context(""),
             lay_out=lambda: lay_out(self.masked, self.captions, self.language),

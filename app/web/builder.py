@@ -272,7 +272,7 @@ def query_download(site: Site, asked: Asked, mdx: str) -> TableDownload:
         office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
         # The same question has the same name, and no other has it.
         identity=f"query_{sha256(mdx.encode()).hexdigest()[:12]}",
-        released=catalogue.created,
+        released=catalogue.released,
         address=f"{site.root}/query?{urlencode({'mdx': mdx})}",
         words=file_words(language),
         context=context,

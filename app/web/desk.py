@@ -21,7 +21,7 @@ from app.web.fields import UnknownFieldError, pairs_of, ways_out
 from app.web.language import INTERFACE, preferred
 from app.web.locate import AS_OF, LOCATED, RELEASE, Located, read_moment
 from app.web.pages import Site
-from app.web.refusals import NO_VALUE, RefusalError, sentence, unreachable
+from app.web.refusals import NO_RELEASE, NO_RELEASE_YET, NO_VALUE, RefusalError, sentence, unreachable
 from app.web.render import Renderer
 from app.web.reply import LASTING, NO_STORE, REVALIDATE, Headers, Reply
 
@@ -190,6 +190,10 @@ async def admitted(request: Request) -> None:
         moments = [value for name, value in pairs_of(request) if name == AS_OF]
         if refusal == 400 and len(moments) == 1 and read_moment(moments[0]) is None:
             raise RefusalError(400, NO_VALUE, name=AS_OF, value=moments[0])
+        if refusal == 404:
+            if moments:
+                raise RefusalError(404, NO_RELEASE_YET, value=moments[0])
+            raise RefusalError(404, NO_RELEASE)
         raise RefusalError(refusal)
 
 

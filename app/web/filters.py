@@ -29,6 +29,7 @@ NO_OPERATOR = _("“%(name)s” is no operator. There are eq, ne, lt, le, gt, ge
 NO_KEY = _("The key “%(key)s” doesn't have a code, or *, for each of the %(count)s dimensions.")
 NO_NUMBER = _("“%(name)s” has to be a whole number of at least %(least)s.")
 NO_TIME = _("“%(name)s” needs a dimension of time, and there is none here.")
+CHOSEN = _("Nothing here is as asked of “%(name)s”: “%(field)s” in the address chooses it, now “%(code)s”.")
 ONLY_FLAT = _("Observations can only be had one by one: dimensionAtObservation=AllDimensions.")
 
 _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
@@ -62,7 +63,11 @@ class Page:
 
 
 def wanted_cells(
-    cells: Observations, dimensions: Sequence[sdmx.Dimension], key: str, pairs: Pairs
+    cells: Observations,
+    dimensions: Sequence[sdmx.Dimension],
+    key: str,
+    pairs: Pairs,
+    fields: Mapping[str, str],
 ) -> tuple[Observations, Page]:
     """The cells that a key path and parameters ask for.
 
@@ -74,13 +79,16 @@ def wanted_cells(
         Empty for all.
     pairs
         Parameters in order, without those that aren't about cells.
+    fields : mapping of hierarchy to the field that chooses its member
+        A wish that this choice leaves nothing of is refused, and the field named: an empty answer would be
+        taken for a year without figures.
 
     Raises
     ------
     RefusalError
         400, with what can't be understood.
     """
-    wishes = _Wishes(cells, dimensions)
+    wishes = _Wishes(cells, dimensions, fields)
     known = (*_PERIODS, *_COUNTS, *_PAGING, "dimensionAtObservation")
     others: Pairs = []
     for name, value in pairs:
@@ -114,7 +122,11 @@ def wanted_cells(
 def whole_number(fields: Mapping[str, str], name: str, least: int) -> int:
     """A parameter that is a number; `RefusalError` 400 when it is none, or less than it may be."""
     text = fields[name]
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
+    if not (text.isascii() and text.isdigit()):
+        raise RefusalError(400, NO_NUMBER, name=name, least=str(least))
+    # Longer ones are numbers too, and more than there is of anything.
+    digits = text.lstrip("0")
+    number = int(digits or "0") if len(digits) < 16 else 10**15
     if number < least:
         raise RefusalError(400, NO_NUMBER, name=name, least=str(least))
     return number
@@ -123,7 +135,9 @@ def whole_number(fields: Mapping[str, str], name: str, least: int) -> int:
 class _Wishes:
     """Conditions on the members of each column, all of which must hold."""
 
-    def __init__(self, cells: Observations, dimensions: Sequence[sdmx.Dimension]) -> None:
+    def __init__(
+        self, cells: Observations, dimensions: Sequence[sdmx.Dimension], fields: Mapping[str, str]
+    ) -> None:
         self._cells = cells
         self._codes = [
             [d.codes[m.unique_name] for m in c.members]
@@ -133,6 +147,11 @@ class _Wishes:
         self._known = [frozenset(dimension.codes.values()) for dimension in dimensions]
         self._keep: list[_Mask] = [np.ones(len(codes), np.bool_) for codes in self._codes]
         self._ids = [dimension.id for dimension in dimensions]
+        self._fields = {
+            place: fields[dimension.hierarchy]
+            for place, dimension in enumerate(dimensions)
+            if dimension.hierarchy in fields
+        }
 
     def condition(self, name: str, text: str) -> None:
         """``eq:A,B`` or ``A,B`` are any of them, ``ge:A+lt:B`` both."""
@@ -189,15 +208,25 @@ class _Wishes:
         for keep, codes in zip(self._keep, at, strict=True):
             if not keep.all():
                 wanted &= keep[codes]
+        self._possible(self._keep)
         if key not in ("", "*", "all"):
             of_key = np.zeros(len(rows), np.bool_)
             for one in key.split(","):
                 fits = np.ones(len(rows), np.bool_)
-                for keep, codes in zip(self._key(one), at, strict=True):
+                masks = self._key(one)
+                self._possible(masks)
+                for keep, codes in zip(masks, at, strict=True):
                     fits &= keep[codes]
                 of_key |= fits
             wanted &= of_key
         return wanted
+
+    def _possible(self, masks: Sequence[_Mask]) -> None:
+        """Refuse what the choices of the address leave nothing of."""
+        for place, field in self._fields.items():
+            if self._codes[place] and not masks[place].any():
+                code = ", ".join(self._codes[place])
+                raise RefusalError(400, CHOSEN, name=self._ids[place], code=code, field=field)
 
     def _key(self, key: str) -> list[_Mask]:
         parts = key.split(".")

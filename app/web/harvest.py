@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 from app.domain.cube import Texts, text_in
 from app.web.contents import Contents, SheetEntry
 from app.web.formats.registry import Format, formats_for
+from app.web.locate import write_moment
 
 ATOM = "application/atom+xml; charset=utf-8"
 SITEMAP = "application/xml; charset=utf-8"
@@ -41,7 +42,7 @@ def sitemap(contents: Contents, base: str, queries: bool) -> bytes:
         for language in languages:
             url = ET.SubElement(root, f"{name}url")
             ET.SubElement(url, f"{name}loc").text = f"{base}/{language}/{path}"
-            ET.SubElement(url, f"{name}lastmod").text = contents.catalogue.created.date().isoformat()
+            ET.SubElement(url, f"{name}lastmod").text = contents.catalogue.released.date().isoformat()
             for other in languages:
                 ET.SubElement(
                     url, f"{{{xhtml}}}link", rel="alternate", hreflang=other, href=f"{base}/{other}/{path}"
@@ -69,7 +70,7 @@ def feed(contents: Contents, language: str, base: str) -> bytes:
     author = ET.SubElement(root, f"{name}author")
     say(author, "name", text_in(catalogue.publisher, language) or text_in(catalogue.title, language))
     # RFC 4151: a sheet of a release keeps its name wherever the site is moved to or read from.
-    name_of = f"tag:{_host(base)},{catalogue.created.date()}:{quote(catalogue.release_id)}"
+    name_of = f"tag:{_host(base)},{catalogue.released.date()}:{quote(catalogue.release_id)}"
     for entry in contents.root.walk():
         item = ET.SubElement(root, f"{name}entry")
         address = f"{base}/{language}/s/{quote(entry.sheet.id)}"
@@ -95,7 +96,7 @@ def dataset_document(contents: Contents, entry: SheetEntry, language: str, base:
         "description": text_in(sheet.notes, language) or f"{title}. {about}",
         "url": f"{base}/{language}/s/{quote(sheet.id)}",
         "inLanguage": language,
-        "datePublished": catalogue.created.date().isoformat(),
+        "datePublished": catalogue.released.date().isoformat(),
         "version": catalogue.release_id,
         "isAccessibleForFree": True,
         "creator": {"@type": "Organization", "name": text_in(catalogue.publisher, language)},
@@ -208,7 +209,7 @@ def _host(base: str) -> str:
 
 
 def _moment(contents: Contents) -> str:
-    return contents.catalogue.created.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return write_moment(contents.catalogue.released)
 
 
 def _texts(texts: Texts) -> list[dict[str, str]]:

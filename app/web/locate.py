@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from urllib.parse import parse_qs, quote
 
 from starlette.types import Scope
@@ -23,6 +24,13 @@ HEAD = "celosia.head"
 
 AS_OF = "asOf"
 _OLD = "/r/"
+
+#: The time in a moment of ISO 8601: hour, minute, second and fraction, as far as it says them.
+_TIME = re.compile(
+    r"^(?:\d{4}-.{5}|\d{8}|\d{4}W\d{3}).(\d\d)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?(?:Z|[+-].*)?$"
+)
+#: The last of what it doesn't say.
+_LAST = (23, 59, 59, 999_999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +93,26 @@ def prefix_of(release_id: str) -> str:
     return f"{_OLD}{quote(release_id, safe='')}"
 
 
+def write_moment(moment: datetime) -> str:
+    """A moment of UTC as programs read it, to the second; `read_moment` understands it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def read_moment(text: str) -> datetime | None:
-    """A date (its last moment) or a moment of ISO 8601, in UTC unless it says otherwise; None if neither."""
+    """The last moment that a text in ISO 8601 may mean, in UTC unless it says otherwise; None if none.
+
+    A date is its whole day, 09:30 its whole minute: so a release that went public within it had come by then,
+    and every moment that we print, however short, finds the release that it is of.
+    """
     # A plus sign that wasn't escaped arrives as a space.
     text = text.strip().replace(" ", "+")
     try:
         moment = datetime.fromisoformat(text)
-        if len(text) <= len("2026-11-27"):
-            moment = datetime.combine(moment, time.max)
+        said = _TIME.search(text)
+        parts = sum(part is not None for part in said.groups()) if said else 0
+        own = (moment.hour, moment.minute, moment.second, moment.microsecond)
+        hour, minute, second, fraction = (*own[:parts], *_LAST[parts:])
+        moment = moment.replace(hour=hour, minute=minute, second=second, microsecond=fraction)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

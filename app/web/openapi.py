@@ -9,6 +9,7 @@ from app.web.builder import QUERY_FORMATS
 from app.web.contents import Contents
 from app.web.flows import VERSION, Flow, agency_of, flows
 from app.web.formats.registry import FORMATS, Format
+from app.web.locate import write_moment
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
@@ -132,7 +133,7 @@ def openapi_document(contents: Contents, base: str, asks: bool) -> bytes:
         "asOf",
         "Answer from the release that was the latest at this moment",
         {"type": "string", "format": "date-time"},
-        catalogue.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        write_moment(catalogue.released),
     )
     language = _field(
         "lang", "Instead of Accept-Language", {"enum": list(catalogue.languages)}, catalogue.languages[0]

@@ -95,7 +95,7 @@ class Site:
                 )
                 for code in catalogue.languages
             ),
-            released=long_date(catalogue.created, self.language),
+            released=long_date(catalogue.released, self.language),
             release_id=catalogue.release_id,
             theme=f"/theme.css?v={catalogue.release_id}" if is_themed(catalogue.theme) else "",
             logo=f"/logo.svg?v={catalogue.release_id}" if catalogue.theme.logo else "",
@@ -352,11 +352,11 @@ class Site:
         )
         facts = {
             "publisher": text_in(catalogue.publisher, self.language),
-            "year": catalogue.created.year,
+            "year": catalogue.released.year,
             "title": text_in(entry.sheet.title, self.language),
             "number": entry.number,
             "site": text_in(catalogue.title, self.language),
-            "date": long_date(catalogue.created, self.language),
+            "date": long_date(catalogue.released, self.language),
         }
         return f"{said % facts} {address}"
 

@@ -26,6 +26,10 @@ UNREACHABLE = _("The figures can't be reached at the moment. Please come back sh
 #: Of a field whose value can't be read, or means nothing.
 NO_VALUE = _("“%(name)s” can't be “%(value)s”.")
 
+#: Of addresses below ``/r/``, and of moments before the first release.
+NO_RELEASE = _("There is no such release.")
+NO_RELEASE_YET = _("Nothing had been released yet by “%(value)s”.")
+
 #: Letters of a reader's own words that are said back.
 _LONGEST = 80
 

@@ -176,6 +176,10 @@ def test_an_embargo_is_kept_to_the_instant_and_needs_nobody(office: Store, clock
     found = office.book.get("r2")
     assert (found.state, found.first_live, found.embargo) == ("live", embargo, None)
     assert office.book.get("r1").state == "superseded"
+    # What readers are told is when they could see it, and never when it was made.
+    told = office.catalogue("r2")
+    assert told is not None
+    assert told.released == embargo
 
 
 def test_a_clock_set_back_takes_nothing_down_and_one_set_forward_is_no_harm(

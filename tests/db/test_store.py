@@ -64,7 +64,7 @@ def make_catalogue(identity: str) -> Catalogue:
     sheet = Sheet("s", {"en": "S"}, {}, (query,), (), Position("f.toml", 1))
     return Catalogue(
         release_id=identity,
-        created=datetime.now(UTC),
+        released=datetime.now(UTC),
         title={"en": "T", "es": "Título"},
         description={},
         publisher={},

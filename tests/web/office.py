@@ -255,7 +255,7 @@ class MemoryStore:
         found = self.release(release_id)
         if found is None:
             return None
-        return replace(self._catalogue, release_id=release_id, created=found.created)
+        return replace(self._catalogue, release_id=release_id, released=found.created)
 
     def certificate(self, release_id: str) -> str | None:
         return None
@@ -409,7 +409,7 @@ class MemoryStore:
         root = Folder("", {"en": "Tax statistics", "es": "Estadística fiscal"}, {}, (territory, time), ())
         return Catalogue(
             release_id=self.live.id,
-            created=self.live.created,
+            released=self.live.created,
             title={"en": "Tax statistics", "es": "Estadística fiscal"},
             description={"en": "Who pays what.", "es": "Quién paga qué."},
             publisher={"en": "Office of Norland", "es": "Oficina de Norland"},

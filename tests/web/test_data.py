@@ -20,6 +20,7 @@ from tests.web.visitor import ask
 
 OFFICE = "Office_of_Norland"
 CUBE = f"/api/v1/data/dataflow/{OFFICE}/Tax/1.0.0"
+PLACES = f"/api/v1/data/dataflow/{OFFICE}/territory_places_table/1.0.0"
 YEARS = f"/api/v1/data/dataflow/{OFFICE}/time_years_table/1.0.0"
 
 
@@ -129,6 +130,30 @@ def test_key_paths_say_a_code_for_each_dimension(site: ASGIApp, key: str, kept: 
     assert found.equals(expected.reset_index(drop=True))
 
 
+@pytest.mark.parametrize("year", ["2021", "2023"])
+def test_what_a_parameter_chooses_may_be_asked_for_as_well(site: ASGIApp, year: str) -> None:
+    chosen = frame(site, f"{PLACES}?p.year={year}")
+    assert set(chosen.TIME_PERIOD) == {year}
+    for wish in (f"c[TIME_PERIOD]={year}", f"startPeriod={year}", "c[TIME_PERIOD]=ge:2021"):
+        assert frame(site, f"{PLACES}?p.year={year}&{wish}").equals(chosen)
+
+
+@pytest.mark.parametrize("digits", [1, 15, 16, 17, 20, 40, 4400])
+def test_a_number_is_one_however_long(site: ASGIApp, digits: int) -> None:
+    number = "9" * digits
+    total = len(frame(site, CUBE))
+    assert len(frame(site, f"{CUBE}?limit={number}")) == min(int(number[:6]), total)
+    assert len(frame(site, f"{CUBE}?lastNObservations={number}")) == total
+    assert ask(site, f"/api/v1/dataflows?offset={number}&limit={number}").status_code == 200
+    assert len(frame(site, f"{CUBE}?offset={number}&limit=10")) == (0 if digits > 1 else 10)
+
+
+def test_there_is_a_way_back_from_beyond_the_end(site: ASGIApp) -> None:
+    links = ask(site, f"{CUBE}?offset=99999&limit=10").headers["link"]
+    before = links.partition('>; rel="prev"')[0].rpartition("<")[2]
+    assert len(frame(site, before.removeprefix("http://site.test"))) > 0
+
+
 def test_pages_together_are_the_whole(site: ASGIApp) -> None:
     address = f"{CUBE}?limit=100&c[Sex]=W,M"
     seen = []
@@ -213,7 +238,15 @@ def test_filtered_data_can_be_had_in_every_list_format(site: ASGIApp) -> None:
         (f"{CUBE}?offset=-1", 400, "offset"),
         (f"{CUBE}?limit=1e3", 400, "limit"),
         (f"{CUBE}?limit=²", 400, "limit"),
-        (f"{CUBE}?limit={'9' * 40}", 400, "limit"),
+        (f"{CUBE}?limit={'0' * 40}", 400, "limit"),
+        (f"{PLACES}?c[TIME_PERIOD]=2021", 400, "p.year"),
+        (f"{PLACES}?TIME_PERIOD=2021", 400, "p.year"),
+        (f"{PLACES}?c[TIME_PERIOD]=lt:2023", 400, "p.year"),
+        (f"{PLACES}?startPeriod=2021&endPeriod=2022", 400, "p.year"),
+        (f"{PLACES}?p.year=2021&startPeriod=2022", 400, "p.year"),
+        (f"{PLACES}?startPeriod=abc", 400, "startPeriod"),
+        (f"{PLACES}/*.*.*.2021", 400, "p.year"),
+        (f"{PLACES}/*.*.*.2023,*.*.*.2021", 400, "p.year"),
         (f"{CUBE}?limit=1&limit=2", 400, "limit"),
         (f"{CUBE}?lastNObservations=0", 400, "lastNObservations"),
         (f"{CUBE}?dimensionAtObservation=TIME_PERIOD", 400, "AllDimensions"),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from urllib.parse import quote
+from zipfile import ZipFile
 
 import pytest
 from lxml import html
@@ -81,6 +85,10 @@ def test_links_of_an_old_release_stay_in_it_and_work(store: MemoryStore) -> None
         ("2026-11-27T10:30:00+01:00", "r1"),
         ("2026-11-27", "r1"),
         ("2026-11-28T09:29:59", "r1"),
+        ("2026-11-28T09:29", "r1"),
+        ("2026-11-28T10:29+01:00", "r1"),
+        ("20261128T0929", "r1"),
+        ("20261128T09", "r2"),
         ("2026-11-28T09:30", "r2"),
         ("2026-11-28", "r2"),
         ("2099-01-01", "r2"),
@@ -90,6 +98,48 @@ def test_a_moment_takes_the_release_of_that_moment(site: ASGIApp, moment: str, r
     response = ask(site, f"{CSV}?asOf={moment}")
     assert response.content == ask(site, f"/r/{release}{CSV}").content
     assert "must-revalidate" in response.headers["cache-control"]
+
+
+#: Every shape in which the site prints the moment of a release.
+MOMENT = re.compile(r"\b\d{4}-?\d\d-?\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\+\d\d:\d\d)?)?\b")
+
+
+@pytest.mark.parametrize("fraction", [0, 1, 700_000, 999_999])
+def test_every_moment_that_is_printed_finds_its_release(fraction: int) -> None:
+    made = MemoryStore()
+    made.live = replace(made.live, created=datetime(2026, 11, 27, 9, 30, 41, fraction, tzinfo=UTC))
+    later(made)
+    site = create_app(made, patience=0)
+    printed: dict[str, set[str]] = {}
+    places = ("/api/v1/catalogue.json", "/api/v1/openapi.json", "/en/feed.atom", "/catalog.ttl")
+    files = [f"/en/s/time/years/table.{end}" for end in ("json", "px", "parquet", "xlsx", "svg", "html")]
+    for path in (*places, "/catalog.jsonld", "/sitemap.xml", PAGE, *files):
+        response = ask(site, f"/r/r1{path}")
+        if response.status_code == 404 and path.endswith("svg"):
+            continue
+        assert response.status_code == 200, path
+        body = response.content
+        if body.startswith(b"PK"):
+            with ZipFile(BytesIO(body)) as archive:
+                body = archive.read("docProps/core.xml")
+        printed[path] = {m for m in MOMENT.findall(body.decode("utf-8", "replace")) if "2026" in m}
+    assert {path for path, moments in printed.items() if not moments} <= {f"{CSV[:-3]}html"}
+    for moment in set().union(*printed.values()):
+        answer = ask(site, f"{CSV}?asOf={quote(moment)}")
+        assert (answer.status_code, answer.content) == (200, ask(site, f"/r/r1{CSV}").content), moment
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_moment_before_the_first_release_is_told(site: ASGIApp, language: str) -> None:
+    said = [
+        json.loads(ask(site, path, headers={"accept-language": language}).text)["title"]
+        for path in ("/api/v1/catalogue.json?asOf=2020-01-01T10:00", "/r/r9/api/v1/catalogue.json")
+    ]
+    assert "2020-01-01T10:00" in said[0]
+    assert len({*said, "There is no such page, table or choice in this release."}) == 3
+    page = ask(site, f"/{language}/?asOf=2020-01-01")
+    assert page.status_code == 404
+    assert "2020-01-01" in html.fromstring(page.content).text_content()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from app.domain.numbers import plain_number
 from app.domain.observations import Column
 from app.web.formats.csv import BLOCK
 from app.web.formats.download import Download
+from app.web.locate import write_moment
 from app.web.tables import MEASURES, caption
 
 MEDIA_TYPE = "application/json"
@@ -54,7 +55,7 @@ def parts(download: Download) -> Iterator[bytes]:
         "class": "dataset",
         "label": download.title,
         "source": download.publisher,
-        "updated": download.released.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "updated": write_moment(download.released),
         "note": [download.notes] if download.notes else [],
         "id": ids,
         "size": size,

@@ -14,6 +14,7 @@ from app.domain.masked import CellStatus
 from app.domain.observations import Block
 from app.web.formats import csv
 from app.web.formats.download import Download
+from app.web.locate import write_moment
 from app.web.tables import caption
 
 MEDIA_TYPE = "application/vnd.apache.parquet"
@@ -33,7 +34,7 @@ def parts(download: Download) -> Iterator[bytes]:
         "title": download.title,
         "notes": download.notes,
         "publisher": download.publisher,
-        "released": download.released.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "released": write_moment(download.released),
         "release": cells.release_id,
         "address": download.address,
         "language": language,

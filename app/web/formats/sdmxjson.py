@@ -12,6 +12,7 @@ from app.domain.numbers import plain_number
 from app.web.formats import sdmx
 from app.web.formats.csv import BLOCK, SDMX_STATUS
 from app.web.formats.download import Download
+from app.web.locate import write_moment
 from app.web.tables import caption
 
 MEDIA_TYPE = "application/vnd.sdmx.data+json; version=2.0.0"
@@ -79,7 +80,7 @@ def parts(download: Download) -> Iterator[bytes]:
             "schema": _SCHEMA,
             "id": sdmx.code(cells.release_id),
             "test": False,
-            "prepared": download.released.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "prepared": write_moment(download.released),
             "contentLanguages": [download.language],
             "name": download.title,
             "sender": {"id": sdmx.agency(download), "name": download.publisher},

@@ -68,7 +68,7 @@ def catalogs(shop: Shop) -> Iterator[Row]:
 
 
 def cubes(shop: Shop) -> Iterator[Row]:
-    moment = shop.catalogue.created.strftime("%Y-%m-%dT%H:%M:%S")
+    moment = shop.catalogue.released.strftime("%Y-%m-%dT%H:%M:%S")
     for cube in shop.cubes:
         yield {
             **_place(cube),
