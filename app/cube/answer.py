@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -18,6 +18,7 @@ from app.cube import (
     text_functions,
     value_functions,
 )
+from app.cube.basis import Basis
 from app.cube.calculated import Calculations
 from app.cube.cells import Solved, filled, look, solve
 from app.cube.context import Context, Limits
@@ -27,6 +28,7 @@ from app.cube.explanation import Explanation
 from app.cube.looking import AsShown, Candidates
 from app.cube.names import Names
 from app.cube.port import Shown
+from app.cube.showing import Showing
 from app.cube.source import CellSource
 from app.cube.subselect import INSIDE, restrict, visual_totals
 from app.cube.turns import turn
@@ -35,7 +37,7 @@ from app.domain.cellset import Axis, AxisMember, CalculatedMember
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.publication import CalculatedDefinition, NamedSetDefinition
-from app.mdx import Query, Source, parse_expression, quote, to_text
+from app.mdx import Query, Source, parse_expression, to_text
 from app.mdx.tree import AxisDefinition, MemberDefinition
 
 __all__ = [
@@ -55,7 +57,8 @@ class Answered:
     """An answer: ``cells`` are rows of ``solved``, the first axis varying fastest.
 
     ``hierarchies`` are the unique names on each axis, also where it has no position; ``read`` are the rows
-    by which open sets are chosen or ordered.
+    by which open sets are chosen or ordered. ``by_figures``: sets of the axes are chosen or ordered by what
+    cells hold.
     """
 
     axes: tuple[Axis, ...]
@@ -65,11 +68,12 @@ class Answered:
     solved: Solved
     cells: NDArray[np.int64]
     read: NDArray[np.int64]
+    by_figures: bool
 
 
 @dataclass(eq=False)
 class _Task:
-    """A query on its way: what it defines, then its slicer and the sets of its axes."""
+    """A query on its way: what it defines, then its slicer and the sets of its axes with their basis."""
 
     query: Query
     ev: Evaluator
@@ -77,6 +81,7 @@ class _Task:
     base: Context
     slicer: TupleValue = field(default_factory=lambda: TupleValue((), ()))
     sets: list[SetValue] = field(default_factory=list)
+    basis: Basis = Basis.STRUCTURE
 
 
 class Answerer:
@@ -108,8 +113,7 @@ class Answerer:
         self._source = source
         self._limits = limits or Limits()
         self._names = Names(cube)
-        #: By column: own members that have been shown.
-        self._shown: tuple[dict[int, AxisMember], ...] = tuple({} for _ in self._names.columns)
+        self._showing = Showing(self._names)
         # Wrong formulas of the cube are told at once, not by the first query.
         self._ev = Evaluator(self._names, limits=self._limits)
         calculations = Calculations(self._ev, cube)
@@ -163,7 +167,7 @@ class Answerer:
         members = ev.to_set(parse_expression(set_text), self._base(source))
         if len(members.columns) != 1:
             raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
-        return tuple(self._show(ev, members.columns[0], row[0]) for row in members.rows.tolist())
+        return tuple(self._showing.member(ev, members.columns[0], row[0]) for row in members.rows.tolist())
 
     def answer(self, query: Query, raw: bool = False, shown: Shown | None = None) -> Answered:
         """The axes of a query and its cells.
@@ -244,7 +248,7 @@ class Answerer:
             task.calculations.finish()
         slicer = self._slicer(query, ev, task.calculations, base)
         ev.base = self._at(base, slicer)
-        sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
+        sets = self._axes(task)
         self._check_axes(query.axes, sets, slicer, source)
         placed = {*slicer.columns, *(column for members in sets for column in members.columns)}
         if parts.keys() - placed:
@@ -254,7 +258,7 @@ class Answerer:
             slicer = self._off_axes(rest, slicer, task.calculations, ev, source)
             ev.base = self._at(base, slicer)
             ev.forget_sets()
-            sets = [self._axis(axis, ev, ev.base) for axis in query.axes]
+            sets = self._axes(task)
         task.slicer, task.sets = slicer, sets
 
     def _answer(self, query: Query, raw: bool, shown: Shown | None) -> Answered:
@@ -284,7 +288,7 @@ class Answerer:
                     tuple(
                         zip(
                             *(
-                                self._show_all(ev, column, numbers)
+                                self._showing.members(ev, column, numbers)
                                 for column, numbers in zip(part.columns, part.rows.T.tolist(), strict=True)
                             ),
                             strict=True,
@@ -294,11 +298,12 @@ class Answerer:
                 for part in sets
             ),
             tuple(tuple(self._names.columns[c].hierarchy.unique_name for c in part.columns) for part in sets),
-            self._sliced(ev, sets, task.slicer),
+            self._showing.sliced(ev, sets, task.slicer),
             calculated,
             solved,
             solved.requested[index.ravel()],
             solved.requested[len(coords) :],
+            Basis.FIGURES in task.basis,
         )
 
     @staticmethod
@@ -322,16 +327,22 @@ class Answerer:
         members = {column.number: column.hierarchy.default_member for column in self._names.columns}
         return Context(source, members)
 
-    def _axis(self, axis: AxisDefinition, ev: Evaluator, ctx: Context) -> SetValue:
-        members = ev.to_any_set(axis.set, ctx)
+    @staticmethod
+    def _axes(task: _Task) -> list[SetValue]:
+        ev = task.ev
+        with ev.apart():
+            sets = [ev.to_any_set(axis.set, ev.base or task.base) for axis in task.query.axes]
+            task.basis = ev.basis
         # A tuple without a member somewhere is no position.
-        return members.taking(members.rows[(members.rows >= 0).all(axis=1)])
+        return [members.taking(members.rows[(members.rows >= 0).all(axis=1)]) for members in sets]
 
     def _slicer(self, query: Query, ev: Evaluator, calculations: Calculations, base: Context) -> TupleValue:
         """The slicer as one tuple; a set of several becomes a group for each hierarchy."""
         if query.slicer is None:
             return TupleValue((), ())
-        value = ev.evaluate(query.slicer, base)
+        with ev.apart():
+            value = ev.evaluate(query.slicer, base)
+            ev.firm(query.slicer.at, base)
         if isinstance(value, TupleValue):
             if value.is_nothing:
                 raise ev.error(base, query.slicer.at, "The slicer names a member that isn't there.")
@@ -442,55 +453,3 @@ class Answerer:
             stays = filled_cells.any(axis=others) if axis.non_empty else np.ones(len(members), dtype=bool)
             kept.append(np.flatnonzero(stays))
         return kept
-
-    # Members as shown
-
-    def _unique_name(self, ev: Evaluator, column: int, number: int) -> str:
-        tree = self._names.columns[column].hierarchy
-        if number < tree.size:
-            return tree.unique_names[number]
-        return f"{tree.unique_name}.{quote(ev.definitions[column, number].member.name)}"
-
-    def _show_all(self, ev: Evaluator, column: int, numbers: list[int]) -> list[AxisMember]:
-        shown = self._shown[column]
-        found = map(shown.get, numbers)
-        return [
-            self._show(ev, column, number) if member is None else member
-            for member, number in zip(found, numbers, strict=True)
-        ]
-
-    def _show(self, ev: Evaluator, column: int, number: int) -> AxisMember:
-        tree = self._names.columns[column].hierarchy
-        if number >= tree.size:
-            definition = ev.definitions[column, number]
-            member: CalculatedMember = definition.member
-            if definition.stands_for is not None:
-                return replace(self._show(ev, column, definition.stands_for), captions=member.captions)
-            name = self._unique_name(ev, column, number)
-            depth, above = ev.level_of(column, number), definition.parent
-            level = tree.levels[depth].unique_name
-            under = tree.unique_names[above] if above >= 0 else None
-            return AxisMember(tree.unique_name, name, member.captions, level, depth, under)
-        shown = self._shown[column].get(number)
-        if shown is None:
-            above = int(tree.parent[number])
-            depth = int(tree.depth[number])
-            shown = self._shown[column][number] = AxisMember(
-                tree.unique_name,
-                tree.unique_names[number],
-                {language: captions[number] for language, captions in tree.member_captions.items()},
-                tree.levels[depth].unique_name,
-                depth,
-                tree.unique_names[above] if above >= 0 else None,
-            )
-        return shown
-
-    def _sliced(self, ev: Evaluator, sets: Sequence[SetValue], slicer: TupleValue) -> tuple[AxisMember, ...]:
-        """What all cells have in common: the slicer, and the members that stand for not being told."""
-        on_axes = {column for members in sets for column in members.columns}
-        chosen = dict(zip(slicer.columns, slicer.numbers, strict=True))
-        for column in self._names.columns:
-            untold = column.number not in on_axes and column.number not in chosen
-            if untold and not column.hierarchy.has_all:
-                chosen[column.number] = column.hierarchy.default_member
-        return tuple(self._show(ev, column, number) for column, number in sorted(chosen.items()))

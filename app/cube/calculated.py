@@ -249,10 +249,13 @@ class Calculations:
         column = definition.member.column
         additive = next((m for m, measure in enumerate(self.cube.measures) if measure.additive), None)
         known = {} if additive is None else {0: additive}
-        try:
-            formula = self.ev.to_formula(definition.formula, Context(definition.source, known))
-        except NeedColumnError:
-            return None
+        with self.ev.apart():
+            try:
+                formula = self.ev.to_formula(definition.formula, Context(definition.source, known))
+            except NeedColumnError:
+                return None
+            if self.ev.basis.is_partial:
+                return None
         if not isinstance(formula, Linear) or formula.constant is not None or not formula.terms:
             return None
         tree = self.ev.columns[column].hierarchy

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from app.cube.basis import Basis
 from app.cube.context import Context, Definition, NeedColumnError, Positions
 from app.cube.evaluate import Evaluator
 from app.cube.formulas import (
@@ -201,7 +202,9 @@ class _Solver:
         while pending:
             some, known = pending.pop()
             try:
-                formula = self.ev.to_cell(definition.formula, Context(definition.source, known))
+                with self.ev.apart():
+                    formula = self.ev.to_cell(definition.formula, Context(definition.source, known))
+                    basis = self.ev.basis
             except NeedColumnError as need:
                 members = coords[some, need.column]
                 pending.extend(
@@ -209,6 +212,9 @@ class _Solver:
                     for member in np.unique(members)[::-1].tolist()
                 )
             else:
+                if self.source.hides and basis.is_partial:
+                    # Made of what is shown, it would be taken for the figure that all cells give.
+                    formula = Withheld("choice", secret=Basis.CONFIDENTIAL in basis)
                 nested = is_withheld(formula) and not isinstance(formula, Withheld)
                 if nested and not self.source.hides:
                     cause = f"{definition.member.name} is worked out from a rank, which may be confidential."
@@ -281,7 +287,7 @@ class _Solver:
         rows = plan.rows[chosen]
         place = iter(range(len(plan.leaves)))
         hidden = np.full(len(rows), self.source.hides and is_withheld(plan.formula))
-        secret = hidden.copy()
+        secret = np.full(len(rows), self.source.hides and is_withheld(plan.formula, secret=True))
 
         def of_leaf(leaf: Leaf) -> FloatArray:
             operands = plan.operands[next(place)][chosen]
@@ -434,6 +440,9 @@ def filled(ev: Evaluator, cells: Positions, source: CellSource) -> Bools:
     """Whether the cell at each position has facts, or can have a value by its formula: bool[n]."""
     solver = _Solver(ev, source)
     solved = solver.solve(cells.places(len(solver.own)))
+    if (solved.hidden & ~solved.secret & ~solved.calculated).any():
+        # Of cells that the source doesn't have it isn't known either.
+        ev.meet(Basis.UNRELEASED)
     return solved.filled[solved.requested]
 
 
@@ -441,13 +450,14 @@ def look(asked: Asked, columns: int, placed: Placed, ev: Evaluator, source: Cell
     """Values of formulas, each at its positions, as the source has them."""
     solver = _Solver(ev, source)
     wanted = references(asked, columns, placed)
-    values, hidden = np.zeros(0), np.zeros(0, dtype=np.bool_)
+    values, hidden, secret = np.zeros(0), np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
     if len(wanted):
         solved = solver.solve(wanted)
-        values, hidden = solved.values[solved.requested], solved.hidden[solved.requested]
+        rows = solved.requested
+        values, hidden, secret = solved.values[rows], solved.hidden[rows], solved.secret[rows]
     found = worked_out(asked, values, columns, lambda leaf, here: solver.recomputed(leaf, here).values)
     covered = covered_by(asked, hidden, recomputing=source.hides)
-    return Looked(np.where(covered, np.nan, found), covered)
+    return Looked.of(found, covered, covered & covered_by(asked, secret))
 
 
 def _width(leaf: Leaf) -> int:

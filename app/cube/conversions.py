@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
+from app.cube.basis import Bases
 from app.cube.budget import Budget
 from app.cube.context import Context
 from app.cube.names import Column
@@ -17,6 +18,7 @@ from app.cube.values import (
     TupleValue,
     Value,
 )
+from app.domain.errors import UserError
 from app.domain.formula import EMPTY, Apply, Formula, Linear, Recompute, Text, Withheld, constant
 from app.mdx.tree import Expression, Name
 
@@ -31,7 +33,7 @@ def number_of(text: str) -> Linear | None:
     return constant(Fraction(text.strip())) if NUMBER.fullmatch(text) else None
 
 
-class Conversions(Budget, ABC):
+class Conversions(Budget, Bases, ABC):
     """Takes values as what a function or operator needs; what can't be is told with its position.
 
     Attributes
@@ -72,10 +74,23 @@ class Conversions(Budget, ABC):
     def decided(self, found: SetValue, node: Expression | None, ctx: Context) -> SetValue:
         """The set, unless it is open what is in it."""
         if found.pending:
-            cause = "This set is chosen or ordered by values of cells, which may be confidential."
-            remedy = "It can stand on an axis, where it is made of the values that are shown; not here."
-            raise self.error(ctx, self.given(node, ctx).at, cause, remedy)
+            raise self.open_set(self.given(node, ctx).at, ctx)
         return found
+
+    def firm(self, at: int, ctx: Context) -> None:
+        """Refuse what is being made where it hangs on figures that are hidden.
+
+        Raises
+        ------
+        UserError
+        """
+        if self.basis.is_partial:
+            raise self.open_set(at, ctx)
+
+    def open_set(self, at: int, ctx: Context) -> UserError:
+        cause = "This set is chosen or ordered by values of cells, which may be confidential."
+        remedy = "It can stand on an axis, where it is made of the values that are shown; not here."
+        return self.error(ctx, at, cause, remedy)
 
     def to_any_set(self, node: Expression | None, ctx: Context) -> SetValue:
         """A set that may be `pending`."""

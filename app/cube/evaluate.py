@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cube.basis import Basis
 from app.cube.context import Context, Definition, Limits, NeedColumnError, Positions
 from app.cube.conversions import Conversions
 from app.cube.looking import Asked, Look, Looked, RecomputedError
@@ -118,11 +119,11 @@ class Evaluator(Conversions):
             if column.hierarchy.unlisted
         }
         self._looking = 0
-        self._made: dict[str, SetValue] = {}
+        self._made: dict[str, tuple[SetValue, Basis]] = {}
         #: What functions keep for the other cells that they are evaluated for.
         self.kept: dict[object, Any] = {}
         #: By node: sets that hang on no current member, and nodes whose sets do.
-        self._fixed: dict[int, tuple[Expression, SetValue | None]] = {}
+        self._fixed: dict[int, tuple[Expression, SetValue | None, Basis]] = {}
         self._making: list[str] = []
 
     def fork(self) -> Evaluator:
@@ -181,14 +182,18 @@ class Evaluator(Conversions):
         node = self.given(node, ctx)
         known = self._fixed.get(id(node))
         if known is None:
-            try:
-                found = self.to_any_set(node, Context(ctx.source, {}))
-            except NeedColumnError:
-                known = node, None
-            else:
-                known = node, found
+            with self.apart():
+                try:
+                    found = self.to_any_set(node, Context(ctx.source, {}))
+                except NeedColumnError:
+                    known = node, None, self.basis
+                else:
+                    known = node, found, self.basis
             self._fixed[id(node)] = known
-        return self.to_any_set(node, ctx) if known[1] is None else known[1]
+        if known[1] is None:
+            return self.to_any_set(node, ctx)
+        self.meet(known[2])
+        return known[1]
 
     # Calls
 
@@ -234,10 +239,8 @@ class Evaluator(Conversions):
                 except FormulaError as error:
                     raise self.error(ctx, node.at, str(error), "Simplify it.") from None
             case Alias(expression, name):
-                made = self.to_any_set(expression, ctx)
                 self.sets[name.lower()] = (expression, ctx.source)
-                self._made[name.lower()] = made
-                return made
+                return self._keep_set(name.lower(), expression, ctx)
             case Given(columns, rows):
                 return SetValue.of(columns, list(rows))
             case Parameter(name):
@@ -255,7 +258,8 @@ class Evaluator(Conversions):
     def _named_set(self, name: str, node: Name, ctx: Context) -> SetValue:
         made = self._made.get(name)
         if made is not None:
-            return made
+            self.meet(made[1])
+            return made[0]
         if name in self._making:
             raise self.error(ctx, node.at, f"Set {to_text(node)} is defined by itself.")
         if len(self._making) > MAX_NESTING:
@@ -264,10 +268,16 @@ class Evaluator(Conversions):
         self._making.append(name)
         try:
             base = self.base if self.base is not None else ctx
-            made = self.to_any_set(expression, replace(base, source=source))
+            return self._keep_set(name, expression, replace(base, source=source))
         finally:
             self._making.pop()
-        self._made[name] = made
+
+    def _keep_set(self, name: str, expression: Expression, ctx: Context) -> SetValue:
+        with self.apart():
+            made = self.to_any_set(expression, ctx)
+            basis = self.basis
+        self._made[name] = made, basis
+        self.meet(basis)
         return made
 
     def _braces(self, items: tuple[Expression, ...], node: Braces, ctx: Context) -> SetValue:
@@ -349,10 +359,13 @@ class Evaluator(Conversions):
             raise self.error(ctx, call.at, cause, "Choose members by name, level or property instead.")
         try:
             with self._reading(ctx, call):
-                return self.look(asked, len(self.columns), self.placed)
+                looked = self.look(asked, len(self.columns), self.placed)
         except RecomputedError:
             cause = f"{call.function} can't go by a measure that is taken over several members again."
             raise self.error(ctx, call.at, cause, "Go by a cell of the cube.") from None
+        if looked is not None:
+            self.meet(looked.basis)
+        return looked
 
     def value_here(self, formula: Formula, ctx: Context, call: Call) -> float:
         """The value of a formula at the members of the context, nan where it is empty.

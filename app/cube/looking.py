@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cube.basis import Basis
 from app.cube.context import Positions
 from app.cube.formulas import Leaf, combine, leaves_of, work_out
 from app.cube.port import Shown
@@ -30,10 +31,19 @@ Placed = Callable[[IntArray], IntArray]
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Values of formulas, float64[n], nan where empty; and which are confidential, bool[n]."""
+    """Values of formulas, float64[n], nan where empty; which are hidden, bool[n]; what these hang on."""
 
     values: FloatArray
     hidden: NDArray[np.bool_]
+    basis: Basis
+
+    @classmethod
+    def of(cls, values: FloatArray, hidden: NDArray[np.bool_], secret: NDArray[np.bool_]) -> Looked:
+        """Of values, of which the hidden ones are taken out; ``secret`` ones aren't merely not released."""
+        basis = Basis.FIGURES
+        if hidden.any():
+            basis |= Basis.CONFIDENTIAL if secret.any() else Basis.UNRELEASED
+        return cls(np.where(hidden, math.nan, values), hidden, basis)
 
 
 class RecomputedError(Exception):
@@ -161,7 +171,7 @@ class AsShown:
         seen = np.array([math.nan if hidden else value for value, hidden in found])
         values = worked_out(asked, seen, columns, _nothing)
         covered = covered_by(asked, np.array([hidden for _, hidden in found], dtype=np.bool_))
-        return Looked(np.where(covered, math.nan, values), covered)
+        return Looked.of(values, covered, covered)
 
 
 def _nothing(_leaf: Recompute, here: IntArray) -> FloatArray:

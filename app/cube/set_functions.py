@@ -325,6 +325,8 @@ def _generate(ev: Evaluator, call: Call, ctx: Context) -> Value:
         between = "" if word is None else ev.to_text(word, ctx)
         ev.write(sum(map(len, texts)) + len(texts) * len(between), call, ctx)
         return between.join(texts)
+    if not values and word is not None and not ev.is_flag(word, ("ALL",)):
+        return ""
     everything = ev.flag(word, ("ALL",), ctx) == "ALL"
     parts = [ev.as_set(value, node, place) for value, place in zip(values, places, strict=True)]
     joined = ev.join(parts, [node.at] * len(parts), ctx)

@@ -31,10 +31,13 @@ def restrict(ev: Evaluator, cube: Name | SubSelect, base: Context) -> dict[int, 
     """
     chosen: dict[int, IntArray] = {}
     while isinstance(cube, SubSelect):
-        for axis in cube.axes:
-            _take(ev, ev.to_set(axis.set, base), axis.at, base, chosen)
-        if cube.slicer is not None:
-            _take(ev, ev.to_set(cube.slicer, base), cube.slicer.at, base, chosen)
+        places = [(axis.set, axis.at) for axis in cube.axes]
+        places += [] if cube.slicer is None else [(cube.slicer, cube.slicer.at)]
+        for node, at in places:
+            with ev.apart():
+                taken = ev.to_set(node, base)
+                ev.firm(at, base)
+            _take(ev, taken, at, base, chosen)
         cube = cube.source
     for column, members in chosen.items():
         ev.within[column] = _places(ev.columns[column].hierarchy, members)
@@ -89,7 +92,11 @@ def visual_totals(ev: Evaluator, chosen: Mapping[int, IntArray], ctx: Context, a
 def _visual_totals(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """A set whose members count as the members of the set beneath them, where there are any."""
     target, form = ev.arguments(call, 1, 2, ctx)
-    members = ev.to_set(target, ctx)
+    with ev.apart():
+        members = ev.to_set(target, ctx)
+        ev.firm(call.at, ctx)
+        basis = ev.basis
+    ev.meet(basis)
     pattern = "*" if form is None else ev.to_text(form, ctx)
     if len(pattern) > ev.limits.words:
         raise ev.error(ctx, call.at, f"A pattern of names has {ev.limits.words:,} letters at most.")

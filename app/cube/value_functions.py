@@ -320,13 +320,16 @@ def _shown_values(
     here = sorted(item for item in {**ctx.known, **ctx.overrides}.items() if item[0] not in members.columns)
     key = id(call), id(members.rows), tuple(here)
     if key not in ev.kept:
-        formulas = _over(ev, members, value, ctx)
-        places = (Positions(ctx.at(position)) for position in members.tuples())
-        looked = ev.looked(list(zip(formulas, places, strict=True)), ctx, call)
+        with ev.apart():
+            formulas = _over(ev, members, value, ctx)
+            places = (Positions(ctx.at(position)) for position in members.tuples())
+            looked = ev.looked(list(zip(formulas, places, strict=True)), ctx, call)
+            basis = ev.basis
         values = None if looked is None else looked.values[~looked.hidden]
         ordered = None if values is None else np.sort(values[~np.isnan(values)])
-        ev.kept[key] = ordered, call, members.rows
+        ev.kept[key] = ordered, basis, call, members.rows
     found: FloatArray | None = ev.kept[key][0]
+    ev.meet(ev.kept[key][1])
     return found
 
 

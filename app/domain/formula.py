@@ -124,9 +124,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Withheld:
-    """What hangs on cells that may be confidential: told, if at all, once it is known which of them are."""
+    """What hangs on cells that may be confidential: told, if at all, once it is known which of them are.
+
+    It isn't ``secret`` where they are merely not released.
+    """
 
     kind: str
+    secret: bool = True
 
 
 Formula = Linear | Apply | Recompute | Text | Withheld
@@ -203,8 +207,8 @@ def power(left: Formula, right: Formula) -> Formula:
     return Apply("power", (left, right))
 
 
-def is_withheld(formula: Formula) -> bool:
-    """Whether something withheld is in a formula."""
+def is_withheld(formula: Formula, secret: bool = False) -> bool:
+    """Whether something withheld is in a formula, or something ``secret``."""
     if isinstance(formula, Apply):
-        return any(map(is_withheld, formula.arguments))
-    return isinstance(formula, Withheld)
+        return any(is_withheld(part, secret) for part in formula.arguments)
+    return isinstance(formula, Withheld) and (formula.secret or not secret)

@@ -89,6 +89,7 @@ class ReleaseCube:
             style=style,
             styles=styles,
             texts=texts,
+            by_figures=answered.by_figures,
         )
         properties = tuple(
             axis_properties(self.cube, asked, axis.positions, query.source)

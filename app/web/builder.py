@@ -24,7 +24,7 @@ from app.web.pages import Site
 from app.web.refusals import RefusalError
 from app.web.tables import lay_out, level_text
 from app.web.windows import window
-from app.web.words import file_words
+from app.web.words import by_figures_note, file_words
 
 #: Formats of a reader's own query: tables and lists, not drawings.
 QUERY_FORMATS = tuple(form for form in FORMATS if "table" in form.views)
@@ -235,6 +235,7 @@ def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:
         context=download.context,
         hidden=int((asked.masked.status == CellStatus.CONFIDENTIAL).sum()),
         unreleased=int((asked.masked.status == CellStatus.UNRELEASED).sum()),
+        note=by_figures_note(site.language) if asked.masked.by_figures else "",
         whole=shown.status.size == asked.masked.status.size,
         link=f"{site.base}{address}?{said}",
         downloads=tuple(Link(form.name, f"{address}.{form.extension}?{said}") for form in QUERY_FORMATS),
@@ -244,6 +245,12 @@ def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:
 def _captions(site: Site, asked: Asked) -> dict[str, dict[str, str]]:
     cube = site.contents.catalogue.cubes[asked.cube]
     return {hierarchy.unique_name: dict(hierarchy.captions) for hierarchy in cube.hierarchies}
+
+
+def _notes(asked: Asked, language: str) -> str:
+    _ = translations(language).gettext
+    signs = _("[c] is a figure that is confidential, [x] one that no table of this release shows.")
+    return f"{by_figures_note(language)} {signs}" if asked.masked.by_figures else signs
 
 
 def query_download(site: Site, asked: Asked, mdx: str) -> TableDownload:
@@ -267,7 +274,7 @@ def query_download(site: Site, asked: Asked, mdx: str) -> TableDownload:
         language=language,
         number="",
         title=_("Own query of “%(cube)s”") % {"cube": caption},
-        notes=_("[c] is a figure that is confidential, [x] one that no table of this release shows."),
+        notes=_notes(asked, language),
         publisher=text_in(catalogue.publisher, language),
         office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
         # The same question has the same name, and no other has it.

@@ -329,7 +329,10 @@ class BuilderPart:
 
 @dataclass(frozen=True, eq=False)
 class QueryAnswer:
-    """The answer to a reader's query; ``whole`` False when the page shows its beginning only."""
+    """The answer to a reader's query; ``whole`` False when the page shows its beginning only.
+
+    ``note`` is what readers must know of how it came to be.
+    """
 
     id: str
     title: str
@@ -337,6 +340,7 @@ class QueryAnswer:
     context: tuple[tuple[str, str], ...]
     hidden: int
     unreleased: int
+    note: str
     whole: bool
     link: str
     downloads: tuple[Link, ...]

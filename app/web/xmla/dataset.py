@@ -9,9 +9,10 @@ from app.domain.cube import Cube, Hierarchy, text_in
 from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
 from app.domain.numbers import format_value
 from app.serve.port import Asked
+from app.web.words import by_figures_note
 from app.web.xmla.discover import LCIDS
 from app.web.xmla.rowset import XSI, Column, Row, rowset_xml
-from app.web.xmla.soap import DATASET, encoded, quoted
+from app.web.xmla.soap import DATASET, EXCEPTION, encoded, quoted
 
 #: What the format of a hidden cell says.
 _HIDDEN = {int(CellStatus.CONFIDENTIAL): "[c]", int(CellStatus.UNRELEASED): "[x]"}
@@ -151,6 +152,12 @@ class _Writer:
                 parts.append(f'<Cell CellOrdinal="{place}">{inner}</Cell>')
         return f"<CellData>{''.join(parts)}</CellData>"
 
+    def warnings(self) -> str:
+        if not self.masked.by_figures:
+            return ""
+        said = f'WarningCode="0" Description="{quoted(by_figures_note(self.language))}" Source="Celosia"'
+        return f'<Messages xmlns="{EXCEPTION}"><Warning {said}/></Messages>'
+
     def _formatted(self, value: float | str | None, style: CellStyle) -> str:
         return value if isinstance(value, str) else format_value(value or 0.0, style, self.language)
 
@@ -195,7 +202,7 @@ def dataset_xml(
     if content in ("Schema", "SchemaData"):
         parts.append(_SCHEMA)
     if content in ("Data", "SchemaData"):
-        parts += [writer.info(), writer.axes(), writer.cells(first, last)]
+        parts += [writer.info(), writer.axes(), writer.cells(first, last), writer.warnings()]
     parts.append("</root>")
     return "".join(parts)
 

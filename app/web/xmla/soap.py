@@ -17,6 +17,7 @@ XMLA = "urn:schemas-microsoft-com:xml-analysis"
 ROWSET = f"{XMLA}:rowset"
 DATASET = f"{XMLA}:mddataset"
 EMPTY = f"{XMLA}:empty"
+EXCEPTION = f"{XMLA}:exception"
 
 #: Elements within one another that a request may have.
 _DEEPEST = 32
