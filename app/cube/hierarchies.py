@@ -12,6 +12,7 @@ import numpy as np
 from app.domain.cube import Hierarchy, IntArray, Level
 from app.domain.errors import Mistake
 from app.domain.publication import DimensionDefinition, HierarchyDefinition, LevelDefinition
+from app.domain.texts import unprintable
 from app.mdx import quote
 
 #: Key and name of the member that holds facts of which a level isn't known.
@@ -22,7 +23,6 @@ OWN_KEY = "#own"
 #: Members above one another in a parent-child hierarchy.
 MAX_DEPTH = 30
 _SHOWN = 5
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(eq=False)
@@ -290,14 +290,16 @@ def _two_parents(root: _Node, definition: HierarchyDefinition, file: str) -> lis
 
 
 def _unprintable(root: _Node, definition: HierarchyDefinition, file: str) -> list[Mistake]:
-    """Members whose key or caption neither XML nor a spreadsheet can hold."""
-    found = {
-        node.key
-        for node in _walk(root)
-        if any(_UNPRINTABLE.search(text) for text in (node.key, *node.captions.values()))
-    }
-    cause = f"of {definition.name} holds a control character"
-    return [Mistake(file, 0, 0, f"Member {key!r} {cause}.", "Take it out.") for key in sorted(found)[:_SHOWN]]
+    """Members with a text that neither XML nor a spreadsheet can hold."""
+    found: dict[str, str] = {}
+    for node in _walk(root):
+        texts = (node.key, node.name or "", *node.captions.values(), *node.properties.values())
+        wrong = next(filter(None, map(unprintable, texts)), None)
+        if wrong is not None:
+            found.setdefault(node.key, wrong[1])
+    said = f"of {definition.name} holds the control character"
+    shown = sorted(found.items())[:_SHOWN]
+    return [Mistake(file, 0, 0, f"Member {key!r} {said} {name}.", "Take it out.") for key, name in shown]
 
 
 def _walk(root: _Node) -> list[_Node]:

@@ -25,9 +25,12 @@ from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.lattice import ranges
 from app.domain.publication import CubeDefinition, RemoteDefinition
+from app.domain.texts import unprintable
 
 #: How far a member may be from the sum of its children, relatively, for rounding alone.
 _SAME = 1e-9
+#: Mistakes of one kind that are told.
+_SHOWN = 5
 
 
 class Cells(Protocol):
@@ -85,8 +88,22 @@ class RemoteServer(Answering):
             *(list(tree.unique_names) for tree in cube.hierarchies),
         ]
         self._answerer = Answerer(cube, definition.calculated, definition.named_sets, self)
+        self._check_texts()
         self._check_sums()
         self._answerer.try_sets()
+
+    def _check_texts(self) -> None:
+        """Names of members that no file could hold; an engine that speaks JSON can tell any."""
+        at, wrong = self._definition.at, []
+        for tree in self._cube.hierarchies:
+            for name, key, *captions in zip(
+                tree.unique_names, tree.keys, *tree.member_captions.values(), strict=True
+            ):
+                if found := unprintable("".join((name, key, *captions))):
+                    cause = f"Member {name!r} of {tree.name} holds the control character {found[1]}."
+                    wrong.append(Mistake(at.file, at.line, at.column, cause, "Take it out."))
+        if wrong:
+            raise UserError(wrong[:_SHOWN])
 
     # CubeServer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from app.domain.texts import unprintable
 from app.mdx.source import MdxSyntaxError, Source
 
 #: Longer texts are refused before anything else happens.
@@ -56,6 +57,10 @@ def tokenize(source: Source, start: int = 0, part: str | None = None) -> list[To
     if len(text) > MAX_LENGTH:
         cause = f"The query has {len(text):,} characters; the limit is {MAX_LENGTH:,}."
         raise MdxSyntaxError(Source("", source.file, source.line).mistake(0, cause, "Split it."))
+    if wrong := unprintable(text):
+        where, name = wrong
+        cause = f"The query holds the control character {name}."
+        raise MdxSyntaxError(source.mistake(start + where, cause, "Take it out."))
     tokens: list[Token] = []
     position = 0
     match = _TOKEN.match

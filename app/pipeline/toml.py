@@ -15,6 +15,7 @@ import tree_sitter_toml
 from app.domain.cube import Texts
 from app.domain.errors import Mistake
 from app.domain.publication import Position
+from app.domain.texts import unprintable
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
 
@@ -22,7 +23,6 @@ Path_ = tuple[str | int, ...]
 
 _LONG_NUMBER = re.compile(r"[0-9_]{1000,}")
 #: Neither XML nor a spreadsheet can hold them, and no reader sees them.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 #: Stands for the start of a text in a path.
 TEXT = -1
@@ -186,8 +186,8 @@ class Reader:
         return {name: words for name, words in value.items() if name in languages and isinstance(words, str)}
 
     def _check_printable(self, value: str | None, said: str, key: str) -> None:
-        if value is not None and _UNPRINTABLE.search(value):
-            self.wrong(f"Key {said} holds a control character.", "Take it out.", key)
+        if value is not None and (found := unprintable(value)):
+            self.wrong(f"Key {said} holds the control character {found[1]}.", "Take it out.", key)
 
     def strings(self, key: str, required: bool = False) -> tuple[str, ...]:
         value = self.take(key, list, "a list of texts", required)

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
 
 from app.domain.cube import Texts, text_in
+from app.domain.texts import printable
 from app.web.contents import Contents, SheetEntry
 from app.web.formats.registry import Format, formats_for
 from app.web.locate import write_moment
@@ -236,4 +237,7 @@ def _in_script(document: dict[str, Any]) -> str:
 
 
 def _xml(root: ET.Element) -> bytes:
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode").encode()
+    return (
+        b'<?xml version="1.0" encoding="utf-8"?>\n'
+        + printable(ET.tostring(root, encoding="unicode")).encode()
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -155,6 +156,23 @@ def test_a_cube_by_its_documents() -> None:
     assert server.measure(np.array([[1, 1, 0]], np.int32), (), 2).count.tolist() == [8]
     assert server.fingerprint() == server.fingerprint()
     server.close()
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\x1b", "\ufffe", "\ud800"], ids=ascii)
+@pytest.mark.parametrize("part", ["name", "caption"])
+def test_members_that_no_file_can_hold_are_refused_by_name(odd: str, part: str) -> None:
+    def spoilt(request: httpx.Request) -> httpx.Response:
+        response = shop(request)
+        if request.url.path.endswith("/cube/query/mdx"):
+            old = "The b" if part == "caption" else '"b"'
+            new = json.dumps(f"The b{odd}" if part == "caption" else f"b{odd}")
+            text = response.text.replace(f'"{old}"' if part == "caption" else old, new)
+            return httpx.Response(200, content=text.encode(), headers={"content-type": "application/json"})
+        return response
+
+    with pytest.raises(UserError, match=re.escape(f"control character U+{ord(odd):04X}")) as told:
+        open_cube(DEFINITION, REMOTE, answering(spoilt))
+    assert all(mistake.file == AT.file for mistake in told.value.mistakes)
 
 
 def test_older_servers_wrap_the_cellset() -> None:

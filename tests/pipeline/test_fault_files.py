@@ -33,6 +33,14 @@ FACTS = {
     "name twice": (HEAD.replace(b"size", b"town") + b"1,,a1,farm,small,12\r\n", 0, "twice"),
     "no name": (HEAD.replace(b"size", b"") + b"1,,a1,farm,small,12\r\n", 0, "every column"),
     "control character": (HEAD + b"1,,a1,fa\x00rm,small,12\r\n", 0, "control character"),
+    **{
+        f"member with {character!a}": (
+            HEAD + f"1,,a1,fa{character}rm,small,12\r\n".encode(),
+            0,
+            f"control character U+{ord(character):04X}",
+        )
+        for character in "\x01\x08\x0b\x1b\x1f\ufffe\uffff"
+    },
     "endless line": (HEAD + b"1,,a1,farm,small," + b"7" * 3_000_000 + b"\r\n", 2, "can't be read"),
 }
 

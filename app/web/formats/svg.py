@@ -10,6 +10,7 @@ from textwrap import wrap
 from jinja2 import Environment
 from markupsafe import Markup
 
+from app.domain.texts import printable
 from app.web.contexts import Drawing
 from app.web.formats.download import TableDownload
 from app.web.language import long_date
@@ -20,7 +21,6 @@ MEDIA_TYPE = "image/svg+xml"
 
 _LETTERS_IN_A_LINE = 88
 #: What XML can't hold, however it is written.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _VARIABLE = re.compile(r"var\((--[\w-]+)\)")
 
 
@@ -39,7 +39,7 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         style=_style(),
     )
     template = _environment(download.language).get_template(Drawing.template)
-    yield _CONTROL.sub("", template.render(page=drawing)).encode()
+    yield printable(template.render(page=drawing)).encode()
 
 
 @cache

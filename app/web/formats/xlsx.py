@@ -20,6 +20,7 @@ from openpyxl.xml.functions import tostring
 
 from app.domain.masked import CellStatus, CellStyle
 from app.domain.numbers import percent_scale
+from app.domain.texts import printable
 from app.web.formats.download import TableDownload
 from app.web.language import long_date
 from app.web.tables import SIGNS, Table, grid_of
@@ -43,8 +44,8 @@ def parts(download: TableDownload) -> Iterator[bytes]:
     _write_table(sheet, download)
     _write_about(book.create_sheet(_sheet_name(download.words["about"])), download)
     released = download.released.replace(tzinfo=None)
-    book.properties.creator = download.publisher
-    book.properties.title = download.title
+    book.properties.creator = printable(download.publisher)
+    book.properties.title = printable(download.title)
     book.properties.created = released
     yield _repack(book, released)
 
@@ -155,7 +156,7 @@ def _put(sheet: Worksheet, row: int, column: int, text: str) -> SheetCell:
     """Text that stays text, whatever it starts with."""
     cell = sheet.cell(row, column)
     assert isinstance(cell, SheetCell)
-    cell.value = "".join(c for c in text if c in "\n\t" or ord(c) >= 32)
+    cell.value = printable(text)
     cell.data_type = "s"
     return cell
 

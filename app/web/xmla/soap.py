@@ -10,6 +10,7 @@ from html import escape
 from lxml import etree
 
 from app.domain.errors import CelosiaError
+from app.domain.texts import printable
 
 MEDIA_TYPE = "text/xml; charset=utf-8"
 SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
@@ -25,7 +26,6 @@ _DEEPEST = 32
 _MOST = 20_000
 #: A whole number as messages have it.
 NUMBER = re.compile("[0-9]{1,9}")
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class FaultError(CelosiaError):
@@ -167,7 +167,7 @@ def _properties(asked: etree._Element) -> dict[str, str]:
 
 def quoted(text: object) -> str:
     """A text as it may stand in XML, also in an attribute; what XML can't hold is left out."""
-    return escape(_ILLEGAL.sub("", str(text)))
+    return escape(printable(str(text)))
 
 
 def encoded(name: str) -> str:
