@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import typer
 import uvicorn
@@ -23,6 +24,7 @@ from app.cli.operations import watched
 from app.cli.who import user
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
+from app.web.gate import Allowance, Gate
 from app.web.limits import Limits
 from app.web.operate import Operations
 from app.web.studio.parts import PARTS
@@ -34,6 +36,8 @@ ADDRESS_VARIABLE = "CELOSIA_PUBLIC_URL"
 RATE_VARIABLE = "CELOSIA_REQUESTS_PER_SECOND"
 #: Requests a second where nothing is said, and for how many seconds' worth of them a client may ask at once.
 _RATE, _BURST_SECONDS = 20.0, 10
+#: Environment variable with the seconds of computing that one query of a reader may take.
+SECONDS_VARIABLE = "CELOSIA_QUERY_SECONDS"
 #: Seconds that a server may take to end.
 PATIENCE = 20.0
 #: Connections at once; whoever comes then is told to come again.
@@ -92,7 +96,8 @@ def serve(
     """
     public_url = os.environ.get(ADDRESS_VARIABLE)
     with publication_store(folder, new=studio) as store, watched(store) as metrics, ExitStack() as stack:
-        site = create_app(store, public_url=public_url, asker=query_asker(), limits=limits())
+        gate = Gate(allowance())
+        site = create_app(store, public_url=public_url, asker=query_asker(), limits=limits(), gate=gate)
         if studio:
             office = make_office(folder, store)
             stack.callback(office.previews.close)
@@ -104,7 +109,7 @@ def serve(
             if jobs:
                 stack.enter_context(working(make_queue(store, store_url(folder), folder), jobs))
         ready()
-        _server(Operations(site, partial(readiness, store), metrics)).run(sockets=[listener])
+        Server(Operations(site, partial(readiness, store), metrics), gate.end).run(sockets=[listener])
 
 
 @contextmanager
@@ -136,6 +141,21 @@ def limits() -> Limits | None:
         raise UserError(f"{RATE_VARIABLE} is {text}. It has to be a number of requests, or 0.") from None
 
 
+def allowance() -> Allowance:
+    """What readers' own queries may take, from the environment.
+
+    Raises
+    ------
+    UserError
+        What the environment says is no number of seconds.
+    """
+    text = os.environ.get(SECONDS_VARIABLE, "").strip()
+    try:
+        return Allowance(float(text)) if text else Allowance()
+    except (ValueError, OverflowError):
+        raise UserError(f"{SECONDS_VARIABLE} is {text}. It has to be a number of seconds.") from None
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a publication served on a free port as long as the context lasts."""
@@ -150,7 +170,7 @@ def served(folder: Path) -> Iterator[str]:
 def running(app: ASGIApp) -> Iterator[str]:
     """The address of an application served on a free port as long as the context lasts."""
     listener = reserve("127.0.0.1", 0)
-    server = _server(app)
+    server = Server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
@@ -160,14 +180,22 @@ def running(app: ASGIApp) -> Iterator[str]:
         thread.join(PATIENCE)
 
 
-def _server(app: ASGIApp) -> uvicorn.Server:
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=int(PATIENCE / 2),
-    )
-    return uvicorn.Server(config)
+class Server(uvicorn.Server):
+    """Serves an application; ``end`` is called when a signal ends it, before it waits for its requests."""
+
+    def __init__(self, app: ASGIApp, end: Callable[[], None] = lambda: None) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=int(PATIENCE / 2),
+        )
+        super().__init__(config)
+        self._end = end
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._end()
+        super().handle_exit(sig, frame)

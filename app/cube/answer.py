@@ -36,6 +36,7 @@ from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import Axis, AxisMember, CalculatedMember
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
+from app.domain.patience import Patience
 from app.domain.publication import CalculatedDefinition, NamedSetDefinition
 from app.mdx import Query, Source, parse_expression, to_text
 from app.mdx.tree import AxisDefinition, MemberDefinition
@@ -169,7 +170,13 @@ class Answerer:
             raise UserError(source.mistake(0, "Expected a set of members of one hierarchy."))
         return tuple(self._showing.member(ev, members.columns[0], row[0]) for row in members.rows.tolist())
 
-    def answer(self, query: Query, raw: bool = False, shown: Shown | None = None) -> Answered:
+    def answer(
+        self,
+        query: Query,
+        raw: bool = False,
+        shown: Shown | None = None,
+        patience: Patience | None = None,
+    ) -> Answered:
         """The axes of a query and its cells.
 
         Parameters
@@ -178,14 +185,17 @@ class Answerer:
             Whether sets may be chosen and ordered by whatever the source holds.
         shown : Shown, optional
             What they are made of instead.
+        patience : Patience, optional
+            For how long to work on it; to its end where it isn't given.
 
         Raises
         ------
         UserError
             See `app.cube.port.CubeServer.execute`.
+        OverdueError, AbandonedError
         """
         with turn():
-            return self._answer(query, raw, shown)
+            return self._answer(query, raw, shown, patience or Patience())
 
     def explain(self, query: Query) -> tuple[Explanation, ...]:
         """What each calculated member of a query, and each of the cube's that it uses, becomes.
@@ -198,7 +208,7 @@ class Answerer:
             When the query is about another cube, or defines what can't be defined.
         """
         with turn():
-            task = self._define(query, raw=False)
+            task = self._define(query, raw=False, shown=None, patience=Patience())
             base = coords = self._coordinates((), task.base, query.axes, query.source)
             refusals: list[Mistake] = []
             try:
@@ -217,11 +227,12 @@ class Answerer:
             rest = tuple(mistake for mistake in refusals if mistake not in told)
             return (*found, Explanation("the query", (), rest)) if rest else found
 
-    def _define(self, query: Query, raw: bool, shown: Shown | None = None) -> _Task:
+    def _define(self, query: Query, raw: bool, shown: Shown | None, patience: Patience) -> _Task:
         """Take up what a query defines."""
         source = query.source
         self._check_cube(query, source)
         ev = self._looking(self._ready(), raw, shown)
+        ev.patience = patience
         calculations = Calculations(ev, self._cube)
         if len(query.definitions) > self._limits.definitions:
             cause = f"The query defines more than {self._limits.definitions:,} members and sets."
@@ -261,8 +272,8 @@ class Answerer:
             sets = self._axes(task)
         task.slicer, task.sets = slicer, sets
 
-    def _answer(self, query: Query, raw: bool, shown: Shown | None) -> Answered:
-        task = self._define(query, raw, shown)
+    def _answer(self, query: Query, raw: bool, shown: Shown | None, patience: Patience) -> Answered:
+        task = self._define(query, raw, shown, patience)
         if self._source.knows_formulas:
             # Cells of formulas are looked up by their keys, also while sets are made.
             task.calculations.finish()

@@ -1,14 +1,20 @@
-"""What the evaluation of one query may take: anybody may ask, and no query may take the server for long."""
+"""What the evaluation of one query may take: anybody may ask, and no query may take the server for long.
+
+Steps are counted, and are the same on every machine; the clock is looked at where they are.
+"""
 
 from __future__ import annotations
 
 from app.cube.context import Context, Limits
 from app.cube.values import SetValue
 from app.domain.errors import UserError
+from app.domain.patience import Patience
 from app.mdx.tree import Expression
 
 #: Positions of a set, and letters of a text, that take about as long as the evaluation of an expression.
 _POSITIONS, _LETTERS = 16, 256
+#: Steps between two looks at the clock.
+_UNLOOKED = 64
 
 
 class Budget:
@@ -16,7 +22,9 @@ class Budget:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._parts = self._steps = 0
+        #: Whether somebody waits for the answer still.
+        self.patience = Patience()
+        self._parts = self._steps = self._looked = 0
 
     def error(self, ctx: Context, at: int, cause: str, remedy: str = "") -> UserError:
         return UserError(ctx.source.mistake(at, cause, remedy))
@@ -29,6 +37,7 @@ class Budget:
         UserError
         """
         self._steps += 1
+        self._look()
         if self._steps > self.limits.steps:
             cause = "The query goes through sets within sets too often to be answered."
             raise self.error(ctx, node.at, cause, "Name sets that are the same everywhere with WITH SET.")
@@ -36,6 +45,13 @@ class Budget:
     def made(self, members: SetValue) -> None:
         """Count a set that was made."""
         self._steps += len(members) // _POSITIONS
+        self._look()
+
+    def _look(self) -> None:
+        """At the clock, every so many steps."""
+        if self._steps >= self._looked:
+            self._looked = self._steps + _UNLOOKED
+            self.patience.check()
 
     def spend(self, parts: int, node: Expression | None, ctx: Context) -> None:
         """Count what formulas over sets are made of, which takes longer than working them out.
@@ -45,6 +61,7 @@ class Budget:
         UserError
         """
         self._parts += parts
+        self.patience.check()
         most = self.limits.operands // 4
         if self._parts > most:
             cause = f"Formulas over sets take in more than {most:,} cells, each cell with a set of its own."

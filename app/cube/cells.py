@@ -175,6 +175,7 @@ class _Solver:
         plans: list[Plan] = []
         most, total = self.ev.limits.operands, len(coords)
         for plan in self._plan(coords, rows):
+            self.ev.patience.check()
             plans.append(plan)
             total += len(plan.rows) * sum(map(_width, plan.leaves))
             if total > most:
@@ -280,6 +281,7 @@ class _Solver:
         if self.source.knows_formulas:
             grain[base[(coords[base] >= np.array(self.own)).any(axis=1)]] = -1
         for plan, chosen in steps:
+            self.ev.patience.check()
             self._work_out(plan, chosen, values, grain, coords)
         return values
 

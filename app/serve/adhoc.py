@@ -30,6 +30,7 @@ from app.domain.errors import UserError
 from app.domain.lattice import Longs, Space
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.domain.masking import released
+from app.domain.patience import Patience
 from app.domain.places import Places
 from app.domain.release import Release
 from app.domain.styles import styles_at
@@ -62,15 +63,16 @@ class ReleaseCube:
         cells = _Cells(self.cube, release, catalogue.places.get(name))
         self._answerer = Answerer(self.cube, calculated, sets, cells, LIMITS)
 
-    def answer(self, query: Query) -> Asked:
+    def answer(self, query: Query, patience: Patience) -> Asked:
         """The masked answer to a query.
 
         Raises
         ------
         UserError
             With the position in its text.
+        OverdueError, AbandonedError
         """
-        answered = self._answerer.answer(query)
+        answered = self._answerer.answer(query, patience=patience)
         solved, cells = answered.solved, answered.cells
         values, hidden = solved.values[cells], solved.hidden[cells]
         shown = np.isfinite(values) & ~hidden
@@ -106,11 +108,12 @@ class Adhoc:
         self._lock = Lock()
         self._cubes: OrderedDict[tuple[str, str], ReleaseCube] = OrderedDict()
 
-    def ask(self, text: str, release: Release, catalogue: Catalogue) -> Asked:
+    def ask(self, text: str, release: Release, catalogue: Catalogue, patience: Patience) -> Asked:
         if len(text) > MAX_TEXT:
             raise UserError(f"The query has {len(text):,} characters; the limit is {MAX_TEXT:,}.")
         query = parse(text)
-        return self._cube(query, release, catalogue).answer(query)
+        patience.check()
+        return self._cube(query, release, catalogue).answer(query, patience)
 
     def _cube(self, query: Query, release: Release, catalogue: Catalogue) -> ReleaseCube:
         names = {name.lower(): name for name in catalogue.cubes}

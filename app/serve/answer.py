@@ -16,6 +16,7 @@ from app.domain.history import READABLE, ReleaseMark, live
 from app.domain.masked import Layout, MaskedCellSet
 from app.domain.masking import mask
 from app.domain.observations import Observations
+from app.domain.patience import Patience
 from app.domain.release import Release
 from app.serve.cubes import released_cells
 from app.serve.drill import open_members, openable
@@ -201,7 +202,7 @@ class LiveReader:
         """Whether `ask` answers."""
         return self._asker is not None
 
-    def ask(self, release_id: str, text: str) -> ServedQuery:
+    def ask(self, release_id: str, text: str, patience: Patience | None = None) -> ServedQuery:
         """The masked answer to a query in MDX, over the cells that the release holds.
 
         A cell that no sheet shows is hidden; a formula is worked out from shown cells only.
@@ -210,6 +211,8 @@ class LiveReader:
         ------
         UserError
             With the position in the text.
+        OverdueError, AbandonedError
+            ``patience`` is at its end.
         NotPublishedError
             This site answers no queries of readers.
         ReleaseMovedError
@@ -217,7 +220,8 @@ class LiveReader:
         """
         if self._asker is None:
             raise NotPublishedError("queries")
-        asked = self._asker.ask(text, self._cells(release_id), self.catalogue(release_id))
+        cells, catalogue = self._cells(release_id), self.catalogue(release_id)
+        asked = self._asker.ask(text, cells, catalogue, patience or Patience())
         return ServedQuery(asked, issue_stamp(release_id))
 
     def cube(self, release_id: str, name: str) -> ServedCells:

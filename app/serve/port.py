@@ -9,6 +9,7 @@ from typing import Protocol
 from app.domain.catalogue import Catalogue
 from app.domain.history import ReleaseMark
 from app.domain.masked import Layout, MaskedCellSet
+from app.domain.patience import Patience
 from app.domain.release import Release
 
 
@@ -57,12 +58,13 @@ class Asked:
 class Asker(Protocol):
     """Answers MDX over the cells of a release; `app.serve.adhoc` does, and the site sees this alone."""
 
-    def ask(self, text: str, release: Release, catalogue: Catalogue) -> Asked:
-        """The masked answer to a query.
+    def ask(self, text: str, release: Release, catalogue: Catalogue, patience: Patience) -> Asked:
+        """The masked answer to a query, worked on as long as ``patience`` lasts.
 
         Raises
         ------
         UserError
             With the position in the text.
+        OverdueError, AbandonedError
         """
         ...

@@ -25,6 +25,7 @@ from app.web.contents import Choice, SheetEntry
 from app.web.desk import (
     ANYONE,
     HTML,
+    RETRY_AFTER,
     Desk,
     admitted,
     body_of,
@@ -36,6 +37,7 @@ from app.web.desk import (
 from app.web.fields import Known, chosen, fields_of, fields_of_sheet, unasked
 from app.web.files import file_response
 from app.web.formats.registry import BY_EXTENSION
+from app.web.gate import Gate
 from app.web.guard import Guard
 from app.web.language import preferred
 from app.web.limits import Limits, RateLimit
@@ -44,11 +46,11 @@ from app.web.pages import Site
 from app.web.query_routes import Queries
 from app.web.refusals import RefusalError
 from app.web.render import Renderer
-from app.web.reply import NO_STORE, Reply, redirect
+from app.web.reply import NO_STORE, Headers, Reply, redirect
 from app.web.search import SearchIndex
 from app.web.theme import theme_style
 from app.web.xmla import endpoint, soap
-from app.web.xmla.soap import client_fault, fault
+from app.web.xmla.soap import FaultError, client_fault, fault
 
 
 def create_app(
@@ -58,6 +60,7 @@ def create_app(
     public_url: str | None = None,
     asker: Asker | None = None,
     limits: Limits | None = None,
+    gate: Gate | None = None,
 ) -> ASGIApp:
     """The public site over a store of releases.
 
@@ -75,11 +78,13 @@ def create_app(
         Answers readers' own queries over the released cells.
     limits : Limits, optional
         How fast one client may ask; as fast as it can where it isn't given.
+    gate : Gate, optional
+        How much readers' own queries may take; who has it can stop them.
     """
     reader = LiveReader(store, patience, asker=asker)
     assets = load_assets()
     desk = Desk(reader, Renderer(assets, reader.takes_queries), (public_url or "").rstrip("/"))
-    front = _Front(desk, assets)
+    front = _Front(desk, assets, gate or Gate())
     inside: ASGIApp = ReplyCache(front.routes(), cache_bytes)
     if limits is not None:
         inside = RateLimit(inside, limits, desk.too_fast)
@@ -111,8 +116,9 @@ def _is_embeddable(path: str) -> bool:
 class _Front:
     """The routes and what they share."""
 
-    def __init__(self, desk: Desk, assets: Assets) -> None:
+    def __init__(self, desk: Desk, assets: Assets, gate: Gate) -> None:
         self._desk = desk
+        self._gate = gate
         self._reader = desk.reader
         self._assets = assets
         self._indices: dict[tuple[str, str], SearchIndex] = {}
@@ -137,7 +143,7 @@ class _Front:
         plain("/certificate.json")(self.certificate)
         get("/static/{name:path}")(self.static)
         if self._reader.takes_queries:
-            Queries(self._desk).add_to(app)
+            Queries(self._desk, self._gate).add_to(app)
             app.post("/xmla", response_class=Response, include_in_schema=False)(self.xmla)
             app.options("/xmla", response_class=Response, include_in_schema=False)(self.xmla_options)
             # Before the addresses of languages, which would take its name for one.
@@ -224,8 +230,15 @@ class _Front:
         if release is None:
             raise RefusalError(503)
         languages = request.headers.get("accept-language", "")
-        status, told, stamps = await run_sync(endpoint.respond, body, self._reader, release, languages)
-        return Reply(told, soap.MEDIA_TYPE, stamps, status, NO_STORE, ANYONE)
+        work = partial(endpoint.respond, body, self._reader, release, languages)
+        headers: Headers = ANYONE
+        try:
+            status, told, stamps = await self._gate.answer(request, work)
+        except RefusalError as error:
+            words = error.sentence(preferred(languages, self._desk.contents_of(request).catalogue.languages))
+            status, told, stamps = error.status, fault(FaultError("Server", words)), ()
+            headers += (("retry-after", RETRY_AFTER),)
+        return Reply(told, soap.MEDIA_TYPE, stamps, status, NO_STORE, headers)
 
     async def xmla_options(self) -> Response:
         allowed = (

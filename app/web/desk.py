@@ -38,6 +38,8 @@ ANYONE = (
 )
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
+#: Seconds after which to ask again what couldn't be answered.
+RETRY_AFTER = "2"
 #: Releases whose contents are kept in memory.
 _RELEASES = 4
 
@@ -117,7 +119,7 @@ class Desk:
             else:
                 status = 503 if isinstance(error, ReleaseMovedError) else 404
             text = sentence(status, language)
-        headers: Headers = (("retry-after", "2"),) if status == 503 else ()
+        headers: Headers = (("retry-after", RETRY_AFTER),) if status == 503 else ()
         if status == 405:
             headers += (("allow", self.methods_at(request.scope["path"])),)
         if request.scope["path"].startswith("/api/"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 from anyio.to_thread import run_sync
@@ -10,11 +11,13 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from app.domain.errors import Mistake, UserError
+from app.domain.patience import OverdueError, Patience
 from app.serve.answer import ServedQuery
 from app.web.builder import FIELDS, NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
 from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, unread
 from app.web.fields import Known, fields_of, known_among, pairs_of
 from app.web.files import file_response
+from app.web.gate import Gate, too_long
 from app.web.language import marked as _
 from app.web.language import preferred
 from app.web.locate import RELEASE
@@ -35,8 +38,9 @@ NO_QUERY = _('There is no query: send {"mdx": "SELECT …"}, or the query itself
 class Queries:
     """The routes of readers' own queries over a site's desk."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, gate: Gate) -> None:
         self._desk = desk
+        self._gate = gate
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to an application."""
@@ -49,10 +53,16 @@ class Queries:
     # ------------------------------------------------------------------ pages and files
 
     async def page(self, request: Request, language: str) -> Response:
-        return await run_sync(self._page, request, self._desk.site(request, language))
-
-    def _page(self, request: Request, site: Site) -> Response:
+        site = self._desk.site(request, language)
         pairs = known_among(pairs_of(request), FIELDS)
+        work = partial(self._page, request, site, pairs)
+        if {"mdx", "build"}.isdisjoint(dict(pairs)):
+            return await run_sync(work, Patience())
+        return await self._gate.answer(request, work)
+
+    def _page(
+        self, request: Request, site: Site, pairs: Sequence[tuple[str, str]], patience: Patience
+    ) -> Response:
         fields = dict(pairs)
         cubes = site.contents.catalogue.cubes
         name = fields.get("cube") or next(iter(cubes), "")
@@ -70,7 +80,9 @@ class Queries:
             if not mdx and "build" in fields:
                 mdx = written(cube, pairs, site.language)
             if mdx:
-                served = self._desk.reader.ask(request.scope[RELEASE], mdx)
+                served = self._desk.reader.ask(request.scope[RELEASE], mdx, patience)
+        except OverdueError as error:
+            mistakes = [too_long(error).sentence(site.language)]
         except RefusalError as error:
             if error.status != 400:
                 raise
@@ -89,15 +101,15 @@ class Queries:
         if form is None or not mdx:
             raise RefusalError(404)
 
-        def answered() -> Response:
+        def answered(patience: Patience) -> Response:
             try:
-                served = self._desk.reader.ask(request.scope[RELEASE], mdx)
+                served = self._desk.reader.ask(request.scope[RELEASE], mdx, patience)
             except UserError:
                 raise RefusalError(400) from None
             download = query_download(site, served.asked, mdx)
             return file_response(form, download, (served.stamp,), "query", caching(request))
 
-        return await run_sync(answered)
+        return await self._gate.answer(request, answered)
 
     # ------------------------------------------------------------------ programs
 
@@ -116,16 +128,16 @@ class Queries:
         text = await _query_of(request)
         site = self._desk.site(request, language)
 
-        def answered() -> Response:
+        def answered(patience: Patience) -> Response:
             try:
-                served = self._desk.reader.ask(request.scope[RELEASE], text)
+                served = self._desk.reader.ask(request.scope[RELEASE], text, patience)
             except UserError as error:
                 told = RefusalError(400, NO_ANSWER).sentence(language)
                 return _mistaken(told, translated(error.mistakes, partial(in_words_of, language=language)))
             download = query_download(site, served.asked, text)
             return file_response(form, download, (served.stamp,), "query", NO_STORE)
 
-        return await run_sync(answered)
+        return await self._gate.answer(request, answered)
 
 
 async def _query_of(request: Request) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import partial
 
 from app.domain.catalogue import Catalogue
 from app.domain.errors import UserError
+from app.domain.patience import OverdueError, Patience
 from app.serve.answer import LiveReader
 from app.serve.stamp import Stamp
+from app.web.gate import too_long
 from app.web.language import preferred
+from app.web.mistakes import in_words_of, translated
 from app.web.xmla.dataset import dataset_xml, table_xml
 from app.web.xmla.discover import content_of, discover, language_of
 from app.web.xmla.rowset import empty_xml
@@ -26,7 +30,7 @@ _REFUSED = {
 
 
 def respond(
-    body: bytes, reader: LiveReader, release_id: str, languages: str
+    body: bytes, reader: LiveReader, release_id: str, languages: str, patience: Patience
 ) -> tuple[int, bytes, tuple[Stamp, ...]]:
     """Status, body and stamps of the answer to a message; what can't be answered gets a SOAP fault.
 
@@ -39,6 +43,8 @@ def respond(
     ------
     ReleaseMovedError
         ``release_id`` isn't to be read any more.
+    AbandonedError
+        ``patience`` is at its end.
     """
     try:
         request = read_request(body)
@@ -54,13 +60,18 @@ def respond(
     try:
         if request.method == "Discover":
             return 200, answer("Discover", discover(request, catalogue, language), session), ()
-        return _execute(request, reader, catalogue, language, session)
+        return _execute(request, reader, catalogue, language, session, patience)
     except FaultError as error:
         return 200, fault(error), ()
 
 
 def _execute(
-    request: Request, reader: LiveReader, catalogue: Catalogue, language: str, session: str
+    request: Request,
+    reader: LiveReader,
+    catalogue: Catalogue,
+    language: str,
+    session: str,
+    patience: Patience,
 ) -> tuple[int, bytes, tuple[Stamp, ...]]:
     statement = request.statement
     content, form = content_of(request), (request.properties.get("format") or "Multidimensional").lower()
@@ -77,9 +88,12 @@ def _execute(
         raise client_fault(text)
     cells = _range(request, "beginrange"), _range(request, "endrange")
     try:
-        served = reader.ask(catalogue.release_id, statement)
+        served = reader.ask(catalogue.release_id, statement, patience)
     except UserError as error:
-        raise client_fault(str(error)) from None
+        told = translated(error.mistakes, partial(in_words_of, language=language))
+        raise client_fault("\n".join(map(str, told))) from None
+    except OverdueError as error:
+        raise client_fault(too_long(error).sentence(language)) from None
     cube = catalogue.cubes[served.asked.cube]
     if content == "None":
         root = empty_xml()
