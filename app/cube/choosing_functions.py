@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.cube.context import Context
 from app.cube.evaluate import Evaluator, function
 from app.cube.looking import Looked
+from app.cube.member_functions import parent_of
 from app.cube.names import Column
 from app.cube.values import SetValue, Value
 from app.domain.cellset import FloatArray
@@ -110,7 +111,7 @@ def _order_siblings(
     orders: list[Places] = []
     for place, number in enumerate(members.columns):
         prefixes, prefix = np.unique(rows[:, :place], axis=0, return_inverse=True)
-        path = _paths(ev.columns[number], rows[:, place])
+        path = _paths(ev, ev.columns[number], rows[:, place])
         # A step is a member on the way down to one of the set, behind the members of earlier columns.
         size = int(path.max(initial=0)) + 2
         on_way = (prefix.reshape(-1, 1) * size + path + 1)[path >= 0]
@@ -142,9 +143,12 @@ def _order_siblings(
     return replace(members, rows=rows[places], unseen=known)
 
 
-def _paths(column: Column, members: IntArray) -> Places:
+def _paths(ev: Evaluator, column: Column, members: IntArray) -> Places:
     """Members with those above them, from the top: int64[n, depth], -1 behind the ends."""
-    levels, parent = [members.astype(np.int64)], np.asarray(column.hierarchy.parent)
+    size = column.hierarchy.size
+    calculated = range(size, int(members.max(initial=size - 1)) + 1)
+    parents = [parent_of(ev, column, number) for number in calculated]
+    levels, parent = [members.astype(np.int64)], np.append(column.hierarchy.parent, parents).astype(np.int64)
     while (inside := (levels[-1] >= 0) & (levels[-1] < len(parent))).any():
         levels.append(np.where(inside, parent[np.where(inside, levels[-1], 0)], -1))
     upwards = np.stack(levels[::-1], axis=1)
@@ -154,13 +158,17 @@ def _paths(column: Column, members: IntArray) -> Places:
 
 @function("TOPCOUNT", "BOTTOMCOUNT", "TOPPERCENT", "BOTTOMPERCENT", "TOPSUM", "BOTTOMSUM")
 def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    """Largest or smallest positions: a count of them, or as many as a share or amount of the sum takes."""
+    """Largest or smallest positions: a count of them, or as many as a share or amount of the sum takes.
+
+    Without a value to go by, the count is of the first or last positions.
+    """
     target, limit, key = ev.arguments(call, 2, 3, ctx)
     members = ev.to_any_set(target, ctx)
     name = call.function.upper()
     if key is None and name.endswith("COUNT"):
         n = max(0, ev.to_integer(limit, ctx))
-        return members if members.pending else members.taking(members.rows[:n])
+        rows = members.rows[:n] if name.startswith("TOP") else members.rows[max(0, len(members) - n) :]
+        return members if members.pending else members.taking(rows)
     ranks = _ranked(ev, key, members, ctx, call)
     if ranks is None:
         return replace(members, pending=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,23 +33,47 @@ def _place(ev: Evaluator, call: Call, members: SetValue, which: Expression | Non
     return place
 
 
-def _own_members(ev: Evaluator, call: Call) -> Call:
-    """The call without the word that calculated members shall be there too: none has a parent here.
+def _calculated_too(ev: Evaluator, call: Call) -> tuple[Call, bool]:
+    """The call without the word that calculated members shall be there too, and whether it was there.
 
     Spreadsheets write it behind arguments that they leave out.
     """
     given = list(call.arguments or ())
-    if given and ev.is_flag(given[-1], ("INCLUDE_CALC_MEMBERS",)):
+    if not given or not ev.is_flag(given[-1], ("INCLUDE_CALC_MEMBERS",)):
+        return call, False
+    given.pop()
+    while given and given[-1] is None:
         given.pop()
-        while given and given[-1] is None:
-            given.pop()
-    return replace(call, arguments=tuple(given)) if call.arguments is not None else call
+    return replace(call, arguments=tuple(given)), True
+
+
+@dataclass(frozen=True)
+class _Children:
+    """Members under others in a column, with the calculated ones if these are asked for."""
+
+    column: Column
+    calculated: Mapping[int, Sequence[int]]
+
+    @classmethod
+    def of(cls, ev: Evaluator, column: Column, calculated: bool) -> _Children:
+        found: dict[int, list[int]] = {}
+        for (number, member), definition in ev.definitions.items() if calculated else ():
+            if number == column.number and definition.parent >= 0:
+                found.setdefault(definition.parent, []).append(member)
+        return cls(column, found)
+
+    def __call__(self, member: int) -> list[int]:
+        return [*children(self.column, member), *self.calculated.get(member, ())]
+
+    def parent(self, member: int) -> int:
+        """The parent of a calculated member; another one itself."""
+        return next((above for above, found in self.calculated.items() if member in found), member)
 
 
 @function("DRILLDOWNLEVEL")
 def _drill_down_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """Children after each member of the deepest level, or of the level named."""
-    call = _own_members(ev, call)
+    call, calculated = _calculated_too(ev, call)
     target, where, which = ev.arguments(call, 1, 3, ctx)
     members = ev.to_set(target, ctx)
     if not len(members):
@@ -63,23 +88,24 @@ def _drill_down_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
     column = ev.columns[members.columns[place]]
     depths = _depths(column, members.rows[:, place])
     level = max(depths) if level is None else level
+    under = _Children.of(ev, column, calculated)
     found: list[Row] = []
     for row, depth in zip(map(tuple, members.rows.tolist()), depths, strict=True):
         found.append(row)
         if depth == level:
-            found.extend(_beneath(column, row, place))
+            found.extend(_beneath(under, row, place))
     return SetValue.of(members.columns, found)
 
 
-def _beneath(column: Column, row: Row, place: int) -> list[Row]:
-    return [(*row[:place], child, *row[place + 1 :]) for child in children(column, row[place])]
+def _beneath(under: _Children, row: Row, place: int) -> list[Row]:
+    return [(*row[:place], child, *row[place + 1 :]) for child in under(row[place])]
 
 
 @dataclass(frozen=True)
 class _Drill:
     """Which members of a column are opened, closed, or turned over, and how deep."""
 
-    column: Column
+    under: _Children
     place: int
     chosen: frozenset[int]
     opens: bool
@@ -100,23 +126,24 @@ class _Drill:
                 while index < len(rows) and self._is_below(rows[index], row):
                     index += 1
             elif not is_open and self.opens:
-                beneath = _beneath(self.column, row, self.place)
+                beneath = _beneath(self.under, row, self.place)
                 found.extend(self.apply(beneath) if self.recursive else beneath)
         return found
 
     def _is_child(self, row: Row, above: Row) -> bool:
-        return self._is_below(row, above) and row[self.place] in children(self.column, above[self.place])
+        return self._is_below(row, above) and row[self.place] in self.under(above[self.place])
 
     def _is_below(self, row: Row, above: Row) -> bool:
         member, upper = row[self.place], above[self.place]
-        last = self.column.hierarchy.last_descendant
+        last = self.under.column.hierarchy.last_descendant
         alike = row[: self.place] == above[: self.place] and row[self.place + 1 :] == above[self.place + 1 :]
-        return alike and upper < len(last) and upper < member <= int(last[upper])
+        holder = self.under.parent(member)
+        return alike and upper < len(last) and member != upper and upper <= holder <= int(last[upper])
 
 
 @function("DRILLDOWNMEMBER", "TOGGLEDRILLSTATE", "DRILLUPMEMBER")
 def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    call = _own_members(ev, call)
+    call, calculated = _calculated_too(ev, call)
     target, which, word = ev.arguments(call, 2, 3, ctx)
     name = call.function.upper()
     members, chosen = ev.to_set(target, ctx), ev.to_set(which, ctx)
@@ -127,7 +154,7 @@ def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
         cause = f"{call.function} takes a set, and the members of one of its hierarchies to be drilled."
         raise ev.error(ctx, call.at, cause)
     drill = _Drill(
-        ev.columns[chosen.columns[0]],
+        _Children.of(ev, ev.columns[chosen.columns[0]], calculated),
         members.columns.index(chosen.columns[0]),
         frozenset(chosen.rows[:, 0].tolist()),
         name != "DRILLUPMEMBER",

@@ -82,6 +82,12 @@ def cousin(column: Column, member: int, uncle: int) -> int:
     return options[place] if 0 <= place < len(options) else _NONE
 
 
+def parent_of(ev: Evaluator, column: Column, member: int) -> int:
+    """The parent of a member, calculated ones too; -1 where it has none."""
+    calculated = ev.definitions.get((column.number, member))
+    return parent(column, member) if calculated is None else calculated.parent
+
+
 def _one(ev: Evaluator, node: Expression | None, ctx: Context) -> tuple[Column, int]:
     member = ev.to_member(node, ctx)
     return ev.columns[member.columns[0]], member.numbers[0]
@@ -106,8 +112,7 @@ def _default(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("PARENT")
 def _parent(ev: Evaluator, call: Call, ctx: Context) -> Value:
     column, member = _one(ev, ev.arguments(call, 1, 1, ctx)[0], ctx)
-    calculated = ev.definitions.get((column.number, member))
-    return _member(column, parent(column, member) if calculated is None else calculated.parent)
+    return _member(column, parent_of(ev, column, member))
 
 
 @function("PREVMEMBER", "NEXTMEMBER")
@@ -144,24 +149,27 @@ def _edge(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _ancestor(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, where = ev.arguments(call, 2, 2, ctx)
     column, member = _one(ev, target, ctx)
-    return _member(column, ancestor(column, member, _level_above(ev, column, member, where, ctx)))
+    return _member(column, _above(ev, column, member, where, ctx))
 
 
-def _level_above(ev: Evaluator, column: Column, member: int, where: Expression | None, ctx: Context) -> int:
+def _above(ev: Evaluator, column: Column, member: int, where: Expression | None, ctx: Context) -> int:
+    """The ancestor at a level, or so many parents up, which in a ragged hierarchy may skip levels."""
     value = ev.evaluate(ev.given(where, ctx), ctx)
     if isinstance(value, LevelValue):
         if value.column != column.number:
             raise ev.error(ctx, ev.given(where, ctx).at, "The level is of another hierarchy than the member.")
-        return value.level
-    depth = int(column.hierarchy.depth[member]) if 0 <= member < column.hierarchy.size else 0
-    return depth - ev.to_integer(where, ctx)
+        return ancestor(column, member, value.level)
+    steps = ev.to_integer(where, ctx)
+    while steps > 0 and member >= 0:
+        member, steps = parent_of(ev, column, member), steps - 1
+    return member if steps == 0 else _NONE
 
 
 @function("ANCESTORS")
 def _ancestors(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, where = ev.arguments(call, 2, 2, ctx)
     column, member = _one(ev, target, ctx)
-    found = ancestor(column, member, _level_above(ev, column, member, where, ctx))
+    found = _above(ev, column, member, where, ctx)
     return SetValue.of((column.number,), [] if found < 0 else [(found,)])
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from app.cube.context import Context
 from app.cube.evaluate import Evaluator, distinct, function, keep
-from app.cube.member_functions import children, siblings
+from app.cube.member_functions import children, parent_of, siblings
 from app.cube.names import Column
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
-from app.domain.cube import IntArray
+from app.domain.cube import Hierarchy, IntArray
 from app.mdx.tree import Call, Expression, Number
 
 Row = tuple[int, ...]
@@ -126,19 +126,21 @@ def _descendants(ev: Evaluator, call: Call, ctx: Context) -> Value:
         if member >= column.hierarchy.size:
             continue
         if isinstance(value, LevelValue):
-            level: int | None = value.level
+            found.extend(_branch(column, member, value.level, flag))
+        elif where is None:
+            found.extend(_branch(column, member, None, flag))
         else:
-            level = None if where is None else int(column.hierarchy.depth[member]) + ev.to_integer(where, ctx)
-        found.extend(_branch(column, member, level, flag))
+            found.extend(_branch(column, member, ev.to_integer(where, ctx), flag, of_steps=True))
         if len(found) > ev.limits.tuples:
             raise ev.error(ctx, call.at, f"The set has more than {ev.limits.tuples:,} tuples.")
     return _column_set(column, found)
 
 
-def _branch(column: Column, member: int, level: int | None, flag: str) -> list[int]:
+def _branch(column: Column, member: int, level: int | None, flag: str, of_steps: bool = False) -> list[int]:
+    """Members from ``member`` down, by where they stand to a level, or to a number of steps from it."""
     tree = column.hierarchy
     branch = np.arange(member, tree.last_descendant[member] + 1)
-    depth = tree.depth[branch]
+    depth = _steps(tree, member) if of_steps else tree.depth[branch]
     if flag == "LEAVES":
         is_leaf = np.array([len(tree.child_lists[number]) == 0 for number in branch])
         chosen = is_leaf if level is None else is_leaf & (depth <= level)
@@ -153,6 +155,17 @@ def _branch(column: Column, member: int, level: int | None, flag: str) -> list[i
         chosen = _near(depth, level, flag or "SELF")
     found: list[int] = branch[chosen].tolist()
     return found
+
+
+def _steps(tree: Hierarchy, member: int) -> NDArray[np.int32]:
+    """How many steps each member of a branch is from its top: a ragged hierarchy skips levels."""
+    branch = slice(member, int(tree.last_descendant[member]) + 1)
+    depth, above = tree.depth[branch], tree.parent[branch] - member
+    steps = np.zeros(len(depth), dtype=np.int32)
+    for level in range(int(depth[0]) + 1, int(depth.max()) + 1):
+        here = np.flatnonzero(depth == level)
+        steps[here] = steps[above[here]] + 1
+    return steps
 
 
 def _near(depth: NDArray[np.int32], level: int, flag: str) -> NDArray[np.bool_]:
@@ -298,17 +311,25 @@ def _hierarchize(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, word = ev.arguments(call, 1, 2, ctx)
     members = ev.to_any_set(target, ctx)
     post = ev.flag(word, ("POST", "PRE"), ctx) == "POST"
-    keys: list[NDArray[np.int32]] = []
+    keys: list[NDArray[np.int64]] = []
     for position, number in enumerate(members.columns):
-        tree = ev.columns[number].hierarchy
-        numbers = members.rows[:, position]
-        if post:
-            own = np.minimum(numbers, tree.size - 1)
-            last = np.where(numbers < tree.size, tree.last_descendant[own], numbers)
-            keys.extend((last, np.where(numbers < tree.size, -tree.depth[own], 0)))
-        else:
-            keys.append(numbers)
+        keys.extend(_places(ev, ev.columns[number], members.rows[:, position], post))
     return members.taking(members.rows[np.lexsort(keys[::-1])]) if keys else members
+
+
+def _places(ev: Evaluator, column: Column, members: IntArray, post: bool) -> list[NDArray[np.int64]]:
+    """What members stand in hierarchical order by, first keys first: calculated ones end their siblings."""
+    tree = column.hierarchy
+    # A visual total stands where its member does, another calculated member behind all beneath its parent.
+    numbers = np.array([ev.shown_as(column.number, number) for number in members.tolist()], dtype=np.int64)
+    inside = numbers < tree.size
+    near = numbers.copy()
+    near[~inside] = [parent_of(ev, column, number) for number in numbers[~inside].tolist()]
+    last = np.where(near >= 0, tree.last_descendant[near], tree.size).astype(np.int64)
+    depth = np.where(near >= 0, tree.depth[near], -1).astype(np.int64)
+    if post:
+        return [last, np.where(inside, -2 * depth, -2 * depth - 1), numbers]
+    return [np.where(inside, numbers, last), np.where(inside, -tree.size, -depth), numbers]
 
 
 @function("GENERATE")

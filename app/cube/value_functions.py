@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from app.domain.formula import (
     Linear,
     Overrides,
     Recompute,
+    Text,
     Withheld,
     add,
     constant,
@@ -211,6 +213,8 @@ def _statistic(ev: Evaluator, call: Call, ctx: Context) -> Value:
 @function("COUNT")
 def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, word = ev.arguments(call, 1, 2, ctx)
+    if isinstance(target, Call) and target.function.upper() == "LEVELS" and target.arguments is None:
+        return constant(len(ev.columns[ev.to_column(target.target, ctx)].hierarchy.levels))
     members = _set_of(ev, target, ctx)
     flag = ev.flag(word, ("EXCLUDEEMPTY", "INCLUDEEMPTY"), ctx)
     if flag != "EXCLUDEEMPTY":
@@ -236,18 +240,36 @@ def _iif(ev: Evaluator, call: Call, ctx: Context) -> Value:
 
 @function("ISEMPTY")
 def _is_empty(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    formula = ev.to_formula(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    node = ev.given(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    value = ev.evaluate(node, ctx)
+    if isinstance(value, str):
+        return not value
+    formula = ev.as_formula(value, node, ctx)
     if isinstance(formula, Linear) and formula.is_constant:
         return formula.is_empty
     return Apply("is-empty", (formula,))
 
 
+def _may_be_filled(formula: Formula) -> bool:
+    return not (isinstance(formula, Linear) and formula.is_empty)
+
+
 @function("COALESCEEMPTY")
 def _coalesce(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    formulas = [ev.to_formula(node, ctx) for node in call.arguments or ()]
-    if not formulas:
+    nodes = [ev.given(node, ctx) for node in call.arguments or ()]
+    if not nodes:
         raise ev.error(ctx, call.at, "CoalesceEmpty takes at least one value.")
-    formulas = [part for part in formulas if not (isinstance(part, Linear) and part.is_empty)]
+    formulas: list[Formula] = []
+    for node in nodes:
+        value = ev.evaluate(node, ctx)
+        if not isinstance(value, str):
+            formulas.append(ev.as_formula(value, node, ctx))
+        elif value and not any(_may_be_filled(part) for part in formulas):
+            return value
+        elif value:
+            formulas.append(ev.to_cell(node, ctx))
+            break
+    formulas = [part for part in formulas if _may_be_filled(part)]
     if not formulas:
         return EMPTY
     for place, part in enumerate(formulas):
@@ -255,6 +277,11 @@ def _coalesce(ev: Evaluator, call: Call, ctx: Context) -> Value:
             # Never empty, so what follows never counts.
             formulas = formulas[: place + 1]
             break
+    if isinstance(formulas[-1], Text):
+        # Whether there is a text in a cell is told by conditions.
+        return reduce(
+            lambda rest, part: Apply("if", (Apply("is-empty", (part,)), rest, part)), formulas[::-1]
+        )
     return Apply("coalesce", tuple(formulas)) if len(formulas) > 1 else formulas[0]
 
 

@@ -62,6 +62,11 @@ PROPERTIES = frozenset(
     }
 )
 
+#: Those that give a set: what stands in brackets behind them is the number of its item.
+_SETS = frozenset({"MEMBERS", "ALLMEMBERS", "CHILDREN", "SIBLINGS"})
+#: What such a number may stand behind.
+_HAS_ITEMS = (Call, Braces, Parens)
+
 _PRECEDENCE: tuple[frozenset[str], ...] = (
     frozenset({"OR", "XOR"}),
     frozenset({"AND"}),
@@ -139,7 +144,12 @@ class ExpressionParser(TokenReader):
     def postfix(self) -> Expression:
         entered = self.depth
         result = self.primary()
-        while self.is_symbol("."):
+        while self.is_symbol(".") or (self.is_symbol("(") and isinstance(result, _HAS_ITEMS)):
+            if self.is_symbol("("):
+                self.enter()
+                at = self.token.at
+                result = Call("Item", result, self.arguments(), at)
+                continue
             following = self.tokens[self.index + 1]
             if following.kind != NAME:
                 self.index += 1
@@ -150,7 +160,7 @@ class ExpressionParser(TokenReader):
             if following.word and (is_call or following.word in PROPERTIES):
                 self.enter()
                 self.index += 1
-                arguments = self.arguments() if is_call else None
+                arguments = self.arguments() if is_call and following.word not in _SETS else None
                 result = Call(following.text, result, arguments, following.at)
             elif isinstance(result, Name):
                 parts = list(result.parts)

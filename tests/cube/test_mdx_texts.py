@@ -79,6 +79,9 @@ def test_texts(server: Server, formula: str, text: str) -> None:
         ("IIF([Sex].CurrentMember NOT IN {[Sex].[M]}, [Tax], 0)", 30.6),
         ('IIF(Generate([Sex].[Sex].Members, [Sex].CurrentMember.Name) = "MW", 1, 0)', 1.0),
         ("IIF(IsEmpty(NULL), 1, 2)", 1.0),
+        ('IIF(IsEmpty([Place].[Getafe].Properties("area")), 1, 2)', 2.0),
+        ('IIF(CoalesceEmpty("", [Place].[28].Name, "none") = "Madrid", 1, 2)', 1.0),
+        ("[Place].Levels.Count", 3.0),
         ("IIF([Time].[2022].[01].PrevMember IS NULL, 1, 2)", 1.0),
         ('(StrToMember("[Sex].[" || "W" || "]"), [Income])', 175.0),
         ('Sum(StrToSet("{[Sex].[W], [Sex].[M]}"), [Income])', 425.0),
@@ -91,6 +94,18 @@ def test_linear_values_that_texts_and_constants_give(server: Server, formula: st
     answer = server.execute(parse(cell(formula)))
     assert answer.values[0] == pytest.approx(expected, rel=1e-12)
     assert not len(answer.nonlinear.cell)
+
+
+def test_words_stand_for_empty_cells(server: Server) -> None:
+    formula = 'CoalesceEmpty(([Income], [Time].[2022]), NULL, "none", [Tax])'
+    query = (
+        f"WITH MEMBER [Measures].[It] AS {formula} SELECT [It] ON 0, [Place].[Province].Members ON 1 FROM Tax"
+    )
+    answer = server.explore(parse(query))
+    assert dict(answer.texts) == {0: "none"}
+    assert answer.values[1] == 425.0
+    with pytest.raises(UserError, match="Texts can't be published"):
+        server.execute(parse(query))
 
 
 def test_distinct_count_of_positions(server: Server) -> None:

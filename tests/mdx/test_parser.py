@@ -43,6 +43,13 @@ def test_golden_lines_are_in_normal_form() -> None:
             'WITH MEMBER [Measures].[x] AS IIF(1 = 1, "a", 2), FORMAT_STRING = "0" SELECT FROM [c]',
         ),
         ("SELECT a.&28.&[x] ON 0 FROM c", "SELECT [a].&[28].&[x] ON COLUMNS FROM [c]"),
+        ("SELECT a.Children(1) ON 0 FROM c", "SELECT [a].Children.Item(1) ON COLUMNS FROM [c]"),
+        ("SELECT {a, b}(1)(0) ON 0 FROM c", "SELECT {[a], [b]}.Item(1).Item(0) ON COLUMNS FROM [c]"),
+        (
+            "SELECT Tail(a.Members, 1)(0) ON 0 FROM c",
+            "SELECT Tail([a].Members, 1).Item(0) ON COLUMNS FROM [c]",
+        ),
+        ("SELECT (1 + 2) * (3) ON 0 FROM c", "SELECT (1 + 2) * (3) ON COLUMNS FROM [c]"),
         ("SELECT 1.50 + .5e1 ON 0 FROM c", "SELECT 1.5 + 5 ON COLUMNS FROM [c]"),
     ],
 )
