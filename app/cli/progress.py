@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -21,14 +22,19 @@ def bounds_text(progress: StepProgress) -> str:
     return f"cost {upper}, proven at least {lower}"
 
 
-class ProgressDisplay:
-    """A bar for each step; where there is no terminal, a line when a step begins and ends.
+#: Seconds between lines about a step that goes on, where there is no terminal.
+_EVERY = 20.0
 
-    Use it as a context manager and as the pipeline's progress callback.
+
+class ProgressDisplay:
+    """A bar for each step; where there is no terminal, a line when a step begins and ends, and now and then.
+
+    Use it as a context manager and as the pipeline's progress callback. ``clock`` gives seconds.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
+        self._clock = clock
         self._bars = Progress(
             TextColumn("[bold]{task.description:<9}"),
             BarColumn(bar_width=24),
@@ -39,7 +45,7 @@ class ProgressDisplay:
         )
         self._tasks: dict[str, TaskID] = {}
         self._step = ""
-        self._since = 0.0
+        self._since = self._told = 0.0
 
     def __enter__(self) -> ProgressDisplay:
         if self._console.is_terminal:
@@ -60,8 +66,13 @@ class ProgressDisplay:
             if progress.step != self._step:
                 if self._step:
                     self._end_line()
-                self._step, self._since = progress.step, time.monotonic()
-                self._console.print(f"{progress.step} …", highlight=False, markup=False)
+                self._step, self._since = progress.step, self._clock()
+                self._told = self._since
+                self._line(f"{progress.step} …")
+            elif self._clock() - self._told >= _EVERY:
+                self._told = self._clock()
+                done = f"{progress.done:,} of {progress.total:,}" if progress.total else ""
+                self._line(f"{progress.step}: {'  '.join(filter(None, (done, message)))}")
             return
         if progress.step not in self._tasks:
             if self._step:
@@ -76,5 +87,7 @@ class ProgressDisplay:
         )
 
     def _end_line(self) -> None:
-        seconds = time.monotonic() - self._since
-        self._console.print(f"{self._step} done in {seconds:.1f} s", highlight=False, markup=False)
+        self._line(f"{self._step} done in {self._clock() - self._since:.1f} s")
+
+    def _line(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
@@ -95,6 +96,12 @@ def serve(
         How many of the studio's jobs this process works on at once; 0 leaves them to workers.
     """
     public_url = os.environ.get(ADDRESS_VARIABLE)
+    if not public_url and not _is_this_machine(host):
+        typer.echo(
+            f"{ADDRESS_VARIABLE} isn't set: answers name whatever host a request asks for. "
+            "Set it to the address that people use.",
+            err=True,
+        )
     with publication_store(folder, new=studio) as store, watched(store) as metrics, ExitStack() as stack:
         gate = Gate(allowance())
         site = create_app(store, public_url=public_url, asker=query_asker(), limits=limits(), gate=gate)
@@ -110,6 +117,14 @@ def serve(
                 stack.enter_context(working(make_queue(store, store_url(folder), folder), jobs))
         ready()
         Server(Operations(site, partial(readiness, store), metrics), gate.end).run(sockets=[listener])
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a listener bound to a name is reached from this machine alone."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host in ("", "localhost")
 
 
 @contextmanager

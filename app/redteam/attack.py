@@ -68,10 +68,11 @@ def attack(
     structures, pages = read_catalogue(site)
     reading = _Reading(site, {name: Knowledge(structure) for name, structure in structures.items()})
     for number, page in enumerate(pages):
-        progress(StepProgress("read", number, len(pages), page.address))
+        progress(StepProgress("read", number, len(pages), f"{site.documents:,} documents, {page.address}"))
         reading.page(page)
     for address, text in site.leftovers():
-        progress(StepProgress("read", len(pages), len(pages), "further pages"))
+        said = f"{site.documents:,} documents, further pages: {urlsplit(address).path}"
+        progress(StepProgress("read", len(pages), len(pages), said))
         reading.arranged(address, text)
     progress(StepProgress("read", len(pages), len(pages)))
     findings, suspicions = list(reading.findings), []

@@ -47,8 +47,11 @@ def language_name(language: str) -> str:
 
 
 def long_date(moment: datetime, language: str) -> str:
-    """The date as a reader writes it: *27 de noviembre de 2026*."""
-    return format_date(moment.date(), format="long", locale=locale_of(language))
+    """The date as a reader writes it: *27 de noviembre de 2026*; in English *27 November 2026*."""
+    locale = locale_of(language)
+    # Babel's English is America's where no country is said; everybody understands the day first.
+    form = "d MMMM y" if str(locale) == "en" else "long"
+    return format_date(moment.date(), format=form, locale=locale)
 
 
 def preferred(accept_language: str, offered: Iterable[str]) -> str:

@@ -335,6 +335,14 @@ def test_a_sheet_weighs_little_and_runs_nothing_inline(browser: Browser, address
     assert sum(weights) < 100_000
 
 
+@pytest.mark.parametrize("path", ["/en/confidentiality", "/es/api"])
+def test_tables_of_words_fit_a_phone(browser: Browser, address: str, path: str) -> None:
+    page = open_page(browser, address + path, "phone")
+    region = page.locator(".scroll")
+    assert region.count() == 1
+    assert region.evaluate("box => box.scrollWidth - box.clientWidth") == 0
+
+
 def test_headers_stay_in_sight_while_a_long_table_scrolls(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/time/years", "phone")
     region = page.get_by_role("region").first

@@ -165,3 +165,14 @@ def test_a_wrong_database_url_is_one_line(url: str, code: int, tmp_path: Path) -
     assert_words(result, code)
     assert len(result.stderr.strip().splitlines()) == 1
     assert "secret" not in result.stderr
+
+
+def test_a_site_for_other_machines_wants_its_address(tmp_path: Path) -> None:
+    office = write_office(tmp_path / "office")
+    process = begin("serve", str(office), "--port", "0", "--host", "0.0.0.0")
+    try:
+        assert process.stdout is not None
+        assert "CELOSIA_PUBLIC_URL isn't set" in process.stdout.readline()
+    finally:
+        process.kill()
+        process.wait()

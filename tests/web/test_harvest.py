@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from app.bootstrap import query_asker
 from app.web.app import create_app
+from app.web.formats.registry import FORMATS
 from tests.web.office import MemoryStore
 from tests.web.visitor import BASE, ask
 
@@ -83,6 +84,44 @@ def test_addresses_follow_the_host_unless_the_office_gives_one(site: ASGIApp) ->
     text = ask(named, "/en/s/time/years", headers={"host": "evil.example"}).text
     assert "evil.example" not in text
     assert 'href="https://stats.example.org/en/s/time/years"' in text
+
+
+#: Every kind of address that names the site itself.
+NAMING = (
+    "/", "/en/", "/en/f/territory", "/en/s/time/years", "/en/s/nope", "/en/api", "/en/query",
+    "/en/confidentiality", "/en/search?q=a", "/en/embed/time/years/table", "/en/feed.atom", "/sitemap.xml",
+    "/robots.txt", "/catalog.ttl", "/catalog.jsonld", "/api/v1/openapi.json", "/api/v1/catalogue.json",
+    "/api/v1/dataflows?limit=2", "/api/v1/data/dataflow/*/Tax/*?limit=3", "/r/r1/en/s/time/years",
+    "/r/r1/catalog.ttl", "/nope",
+    *(f"/en/s/time/years/table.{form.extension}" for form in FORMATS if "table" in form.views),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", NAMING)
+def test_nobodys_host_gets_into_another_readers_answer(path: str, method: str) -> None:
+    """Whoever says a false host is told it himself; what is kept for others has nothing of it."""
+    site, named = create_app(MemoryStore()), create_app(MemoryStore(), public_url="https://stats.example.org")
+    clean = ask(create_app(MemoryStore()), path, method)
+    for false in ("evil.example", "evil.example:8000", "EVIL.example"):
+        told = {"host": false, "x-forwarded-host": "evil.example", "forwarded": "host=evil.example"}
+        wrong = ask(site, path, method, told)
+        mine = ask(site, path, method)
+        assert (mine.status_code, mine.content, mine.headers) == (
+            clean.status_code,
+            clean.content,
+            clean.headers,
+        )
+        assert b"evil" not in mine.content.lower()
+        assert "evil" not in str(mine.headers).lower()
+        if b"evil" in wrong.content.lower() and wrong.status_code == 200:
+            # An answer that names the host is another one, so that no cache takes it for this.
+            assert wrong.headers["etag"] != mine.headers["etag"]
+            again = ask(site, path, method, {"if-none-match": wrong.headers["etag"]})
+            assert again.status_code == 200
+        public = ask(named, path, method, told)
+        assert b"evil" not in public.content.lower()
+        assert "evil" not in str(public.headers).lower()
 
 
 @pytest.mark.parametrize("path", ["/en/s/time/years", "/sitemap.xml", "/robots.txt", "/catalog.jsonld"])

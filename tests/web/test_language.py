@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from babel.messages.extract import extract_from_dir
 
 from app.domain.masked import CellStyle
 from app.domain.numbers import format_value, locale_of, plain_number
-from app.web.language import INTERFACE, language_name, preferred, translations
+from app.web.language import INTERFACE, language_name, long_date, preferred, translations
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -103,3 +104,17 @@ def test_the_readers_wish_is_understood_and_nonsense_is_ignored() -> None:
 def test_languages_are_named_in_themselves() -> None:
     assert [language_name(code) for code in INTERFACE] == ["English", "Español", "Català"]
     assert locale_of("no such language").language == "en"
+
+
+@pytest.mark.parametrize(
+    ("language", "written"),
+    [
+        ("en", "27 November 2026"),
+        ("en-US", "November 27, 2026"),
+        ("en-GB", "27 November 2026"),
+        ("es", "27 de noviembre de 2026"),
+        ("ca", "27 de novembre del 2026"),
+    ],
+)
+def test_dates_are_written_as_their_readers_do(language: str, written: str) -> None:
+    assert long_date(datetime(2026, 11, 27, tzinfo=UTC), language) == written
