@@ -85,14 +85,18 @@ def run_publication(
     step: str | None = None,
     progress: ProgressCallback | None = None,
     user: str = "operator",
+    accepted: bool = False,
 ) -> Outcome:
-    """Run a publication, or one step of it, as far as it isn't done yet; ``user`` is who made the release."""
+    """Run a publication, or one step of it, as far as it isn't done yet; ``user`` is who made the release.
+
+    ``accepted``: it is shown even if cells that it newly hides tell where few changed.
+    """
     publication = load_publication(folder)
     with publication_store(folder) as store:
         steps = STEP_NAMES if step is None else (step,)
         name = command_line(user).name
         trail = Trail(name, "command line")
-        wish = Wish(name, signer=signer_of(folder / STATE), trail=trail)
+        wish = Wish(name, signer=signer_of(folder / STATE), trail=trail, accepted=accepted)
         return run(publication, store, open_cube, steps, progress, wish)
 
 

@@ -58,6 +58,9 @@ Parameters = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=MEMBER", help="A member for a parameter of the query; repeat it."),
 ]
+Accept = Annotated[
+    bool, typer.Option("--accept-telltale", help="Show it though cells newly hidden tell where few changed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -133,12 +136,12 @@ def import_schema(
 
 
 @app.command(rich_help_panel=_PUBLISH)
-def run(folder: Folder) -> None:
+def run(folder: Folder, accept: Accept = False) -> None:
     """Compute and publish a release: crawl, assess, build, suppress, audit, release.
 
     Continues where an interrupted run stopped, and computes nothing twice.
     """
-    _run(folder)
+    _run(folder, accepted=accept)
 
 
 @app.command(rich_help_panel=_PUBLISH)
@@ -192,9 +195,9 @@ def audit(folder: Folder) -> None:
 
 
 @app.command(rich_help_panel=_STEPS)
-def release(folder: Folder) -> None:
+def release(folder: Folder, accept: Accept = False) -> None:
     """Make the audited release live."""
-    _run(folder, "release")
+    _run(folder, "release", accepted=accept)
 
 
 @app.command(rich_help_panel=_CHECK)
@@ -321,15 +324,19 @@ def _counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def _run(folder: Path, step: str | None = None) -> None:
+def _run(folder: Path, step: str | None = None, accepted: bool = False) -> None:
     from app import bootstrap
     from app.cli import tell
     from app.cli.progress import ProgressDisplay
 
     with failures_in_words():
         with ProgressDisplay() as progress:
-            bootstrap.run_publication(folder, step, progress, user())
-        tell.status(bootstrap.read_status(folder))
+            outcome = bootstrap.run_publication(folder, step, progress, user(), accepted)
+        figures = bootstrap.read_status(folder)
+        tell.status(figures)
+        live = (figures.get("release") or {}).get("id")
+        if figures.get("telltale") and outcome.release_id != live:
+            tell.telltale(figures["telltale"], folder, outcome.release_id or "")
 
 
 def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) -> Report:

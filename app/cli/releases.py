@@ -14,7 +14,7 @@ from rich.table import Table
 from app.cli.failure import failures_in_words
 from app.cli.who import ORIGIN, user
 from app.domain.people import command_line
-from app.domain.release_life import ReleaseRecord, Trail, embargo_moment
+from app.domain.release_life import ReleaseRecord, ReleaseState, Trail, embargo_moment
 
 app = typer.Typer(no_args_is_help=True, help="List releases, and approve, schedule, show or withdraw them.")
 
@@ -44,14 +44,24 @@ def list_releases(
         moments = [record.created, record.embargo, record.first_live]
         made, embargo, shown = (f"{moment:%Y-%m-%d %H:%M %Z}" if moment else "" for moment in moments)
         state = f"{record.state}, pruned" if record.pruned else str(record.state)
+        if record.telltale and record.state is ReleaseState.AUDITED:
+            state += f", {record.telltale} telltale cells"
         table.add_row(record.id, state, made, record.made_by, record.approved_by or "", embargo, shown)
     Console(highlight=False, soft_wrap=True).print(table)
 
 
 @app.command()
-def approve(folder: Folder, release: Release, by: Actor = "") -> None:
+def approve(
+    folder: Folder,
+    release: Release,
+    by: Actor = "",
+    accept: Annotated[
+        bool,
+        typer.Option("--accept-telltale", help="Though cells newly hidden tell where few changed."),
+    ] = False,
+) -> None:
     """Say that an audited release may be shown."""
-    _move(folder, release, "approve", by)
+    _move(folder, release, "approve", by, accepted=accept)
 
 
 @app.command()
@@ -104,7 +114,7 @@ def forget(folder: Folder, release: Release, reason: Reason, by: Actor = "") -> 
     _move(folder, release, "forget", by, reason)
 
 
-def _move(folder: Path, release: str, action: str, by: str, *more: object) -> None:
+def _move(folder: Path, release: str, action: str, by: str, *more: object, **said: object) -> None:
     from app import bootstrap
 
     me = command_line(user()).name
@@ -112,7 +122,7 @@ def _move(folder: Path, release: str, action: str, by: str, *more: object) -> No
     with failures_in_words(), bootstrap.publication_store(folder) as store:
         version = store.book.get(release).version
         move: Callable[..., ReleaseRecord] = getattr(store.book, action)
-        record = move(release, version, by or me, *more, trail=trail)
+        record = move(release, version, by or me, *more, **said, trail=trail)
     embargo = f" until {record.embargo:%Y-%m-%d %H:%M %Z}" if record.embargo else ""
     typer.echo(f"Release {record.id} is {record.state}{embargo}.")
 
@@ -126,6 +136,7 @@ def _as_dict(record: ReleaseRecord) -> dict[str, object]:
         "reason": record.reason,
         "forgotten": record.forgotten,
         "pruned": record.pruned,
+        "telltale": record.telltale,
         **{
             name: moment.isoformat() if moment else None
             for name, moment in (

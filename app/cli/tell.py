@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -22,6 +23,7 @@ _FIGURES = (
     ("lowered_levels", "levels cut to what is possible"),
     ("hidden_share", "share of cells hidden"),
     ("exposures", "exposures"),
+    ("telltale", "newly hidden because few changed in them"),
     ("cost", "cost of the pattern"),
     ("lower_bound", "proven lower bound"),
 )
@@ -51,6 +53,16 @@ def status(figures: Mapping[str, Any]) -> None:
     for step, seconds in (figures.get("seconds") or {}).items():
         table.add_row(f"{step} took", f"{seconds:.1f} s")
     console.print(table, highlight=False)
+
+
+def telltale(cells: int, folder: Path, release: str) -> None:
+    """Why a release waits, and what can be done."""
+    Console(highlight=False, markup=False, soft_wrap=True).print(
+        f"Release {release} isn't shown yet: it hides {cells:,} cells that the last one showed, because few "
+        "respondents changed in them. Nobody can work out what changed, but whoever compares the two sees "
+        "where. Wait until more changes come together and run again, or accept that: "
+        f"celosia run {folder} --accept-telltale"
+    )
 
 
 def attack(report: Report) -> None:

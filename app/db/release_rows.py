@@ -14,7 +14,7 @@ _COLUMNS = tuple(
     t.release.c[name]
     for name in (
         "id", "state", "version", "created", "made_by", "four_eyes", "made_from", "basis", "approved_by",
-        "approved", "embargo", "first_live", "ended", "reason", "forgotten", "pruned",
+        "approved", "embargo", "first_live", "ended", "reason", "forgotten", "pruned", "telltale",
     )
 )  # fmt: skip
 

@@ -68,6 +68,10 @@ class Making:
     certificate : str or None
     trail : Trail, optional
         What the journal says of its making; ``by`` when left out.
+    telltale : int
+        As in `ReleaseRecord`. A release that has any isn't shown at once unless ``accepted``.
+    accepted : bool
+        Whoever wants it shown accepts what its pattern tells.
     """
 
     by: str = "operator"
@@ -79,15 +83,18 @@ class Making:
     snapshots: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
     certificate: str | None = None
     trail: Trail | None = None
+    telltale: int = 0
+    accepted: bool = False
 
 
 @dataclass(frozen=True)
 class _Deed:
-    """A move as it is recorded: its name in the journal, who decided it, and who made it from where."""
+    """A move as it is recorded: its name in the journal, who decided it, who made it from where, and more."""
 
     action: str
     actor: str
     trail: Trail
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 class ReleaseBook:
@@ -178,9 +185,15 @@ class ReleaseBook:
     # ------------------------------------------------------------------ moves
 
     def approve(
-        self, release_id: str, version: int, actor: str, *, trail: Trail | None = None
+        self,
+        release_id: str,
+        version: int,
+        actor: str,
+        *,
+        accepted: bool = False,
+        trail: Trail | None = None,
     ) -> ReleaseRecord:
-        """Say that an audited release may be shown.
+        """Say that an audited release may be shown, and, if it is so, that its telltale cells are accepted.
 
         Raises
         ------
@@ -194,6 +207,7 @@ class ReleaseBook:
             actor,
             trail,
             lambda record, now: {"approved_by": actor, "approved": now},
+            accepted=accepted,
         )
 
     def revoke(
@@ -309,10 +323,12 @@ class ReleaseBook:
                 connection.execute(
                     sa.insert(t.fact_snapshot).values(cube=cube, fingerprint=fingerprint, body=body)
                 )
-        made = {"state": str(ReleaseState.AUDITED), "basis": list(making.basis)}
+        made: dict[str, object] = {"state": str(ReleaseState.AUDITED), "basis": list(making.basis)}
+        if making.telltale:
+            made["telltale"] = making.telltale
         note = Note(trail.who, "release.make", release_id, {}, made, trail.origin)
         write_note(connection, note, self.clock(connection))
-        if making.live and not four_eyes:
+        if making.live and not four_eyes and (making.accepted or not making.telltale):
             record = record_of(connection, release_id)
             if not _basis_holds(connection, record):
                 raise UserError(
@@ -324,7 +340,7 @@ class ReleaseBook:
                 connection,
                 record,
                 ReleaseState.APPROVED,
-                _Deed(str(ReleaseAction.APPROVE), making.by, trail),
+                _Deed(str(ReleaseAction.APPROVE), making.by, trail, _accepted(record)),
                 {"approved_by": making.by, "approved": now},
             )
             self._go_live(connection, approved, _Deed(str(ReleaseAction.PUBLISH), making.by, trail), now)
@@ -340,14 +356,15 @@ class ReleaseBook:
         actor: str,
         trail: Trail | None,
         values: Callable[[ReleaseRecord, datetime], Mapping[str, Any]] = lambda record, now: {},
+        accepted: bool = False,
     ) -> ReleaseRecord:
         with self._database.writing() as connection:
             _lock(connection)
             record = self._current(connection, release_id, version)
             record = replace(record, four_eyes=record.four_eyes or _four_eyes(connection))
-            target = record.after(action, actor)
+            target = record.after(action, actor, accepted=accepted)
             now = self.clock(connection)
-            deed = _Deed(str(action), actor, trail or Trail(actor))
+            deed = _Deed(str(action), actor, trail or Trail(actor), _accepted(record) if accepted else {})
             if target is ReleaseState.LIVE:
                 _check_basis(connection, record)
                 return self._go_live(connection, record, deed, now)
@@ -407,11 +424,16 @@ class ReleaseBook:
             f"release.{deed.action}",
             record.id,
             {"state": str(record.state)},
-            {"state": str(state), **facts},
+            {"state": str(state), **facts, **deed.facts},
             deed.trail.origin,
         )
         write_note(connection, note, self.clock(connection))
         return record_of(connection, record.id)
+
+
+def _accepted(record: ReleaseRecord) -> Mapping[str, object]:
+    """What the journal says of telltale cells that somebody accepts."""
+    return {"accepted_telltale": record.telltale} if record.telltale else {}
 
 
 def _fact(value: object) -> object:

@@ -278,6 +278,7 @@ class Store:
                     made_from=making.made_from,
                     basis=list(making.basis),
                     certificate=making.certificate,
+                    telltale=making.telltale,
                 )
             )
             if cells:
@@ -467,6 +468,7 @@ STATUS_KEYS = (
     "exposures",
     "cost",
     "lower_bound",
+    "telltale",
 )
 
 LOCK_KEY = 0x43454C4F534941

@@ -59,6 +59,7 @@ release = sa.Table(
     sa.Column("forgotten", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("pruned", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("certificate", sa.Text),
+    sa.Column("telltale", sa.Integer, nullable=False, server_default="0"),
     sa.CheckConstraint(
         "state in ('draft', 'audited', 'approved', 'scheduled', 'live', 'superseded', 'withdrawn')",
         name="state",

@@ -91,6 +91,9 @@ class ReleaseRecord:
         An admin decided that what it showed needn't count as known.
     pruned : bool
         Its cells and layouts are gone: it can't be shown again.
+    telltale : int
+        Cells that it hides and the last one showed, because few contributors changed in them. What changed
+        stays hidden; whoever compares the two sees where. It takes somebody who accepts that to approve it.
     """
 
     id: str
@@ -109,6 +112,7 @@ class ReleaseRecord:
     reason: str = ""
     forgotten: bool = False
     pruned: bool = False
+    telltale: int = 0
 
     def __post_init__(self) -> None:
         moments = (self.created, self.approved, self.embargo, self.first_live, self.ended)
@@ -127,8 +131,13 @@ class ReleaseRecord:
         possible = [action for action, (states, _) in MOVES.items() if self.state in states]
         return tuple(a for a in possible if not (a is ReleaseAction.ROLL_BACK and self.pruned))
 
-    def after(self, action: ReleaseAction, actor: str) -> ReleaseState:
+    def after(self, action: ReleaseAction, actor: str, *, accepted: bool = False) -> ReleaseState:
         """The state that an action leads to.
+
+        Parameters
+        ----------
+        accepted : bool
+            Of an approval: readers may see where the change of `telltale` cells is.
 
         Raises
         ------
@@ -147,6 +156,12 @@ class ReleaseRecord:
             raise UserError(
                 f"Release {self.id} was made by {actor}, and four eyes are wanted: "
                 "somebody else has to approve it."
+            )
+        if action is ReleaseAction.APPROVE and self.telltale and not accepted:
+            raise UserError(
+                f"Release {self.id} newly hides {self.telltale} cells because few respondents changed in "
+                "them: whoever compares it with the last one sees where. Wait until more changes come together, or "
+                "accept that as you approve it."
             )
         return target
 

@@ -29,11 +29,15 @@ def scope_of(version: int | None) -> str:
 
 @dataclass(frozen=True)
 class JobView:
-    """A job with what is worked out from its events: estimated seconds left, and the cells it is about."""
+    """A job with what is worked out from its events: estimated seconds left, and the cells it is about.
+
+    ``telltale`` counts the cells of its release that are newly hidden because few changed in them.
+    """
 
     job: Job
     seconds_left: float | None
     cells: int | None
+    telltale: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class Jobs:
         job = self._known(job_id)
         if job.state.is_over:
             figures = job.figures or {}
-            return JobView(job, None, figures.get("cells"))
+            return JobView(job, None, figures.get("cells"), figures.get("telltale") or 0)
         here = self._store.scoped(job.scope).status()
         before = self._store.of_last_run().status()["seconds"] | here["seconds"]
         left = time_left(job.progress, self._table.seconds_in_step(job_id), before, STEP_NAMES)

@@ -74,6 +74,7 @@ class Releases:
         origin: str = "",
         embargo: datetime | None = None,
         reason: str = "",
+        accepted: bool = False,
     ) -> ReleaseRecord:
         """Make a move, which the book records together with it; one that is refused is recorded here.
 
@@ -85,6 +86,8 @@ class Releases:
             When it is to be shown, of one that is scheduled.
         reason : str
             Why it is withdrawn.
+        accepted : bool
+            Of an approval: readers may see where few changed.
 
         Raises
         ------
@@ -92,6 +95,7 @@ class Releases:
             If it can't be done now or not by this person, or somebody moved the release since ``version``.
         """
         more: tuple[object, ...] = ()
+        said: dict[str, object] = {"accepted": accepted} if action is ReleaseAction.APPROVE else {}
         if action is ReleaseAction.SCHEDULE:
             if embargo is None:
                 raise UserError("Say when it shall be shown.")
@@ -101,9 +105,8 @@ class Releases:
         move: Callable[..., ReleaseRecord] = getattr(self._book, action.replace("-", "_"))
         before = {"state": str(self.get(release_id).state)}
         try:
-            return move(
-                release_id, version, actor.name, *more, trail=Trail(actor.name, whence(actor, origin))
-            )
+            trail = Trail(actor.name, whence(actor, origin))
+            return move(release_id, version, actor.name, *more, **said, trail=trail)
         except UserError as error:
             why = {"why": str(error)}
             self._journal.record(actor, f"release.{action}.refused", release_id, before, why, origin)

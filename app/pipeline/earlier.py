@@ -16,11 +16,12 @@ import numpy as np
 from app.cube.changes import Changes
 from app.cube.port import Profiles
 from app.domain.completeness import joined, missing_relations
-from app.domain.crawled import CubeCells
+from app.domain.crawled import Crawl, CubeCells
 from app.domain.equation import Equations, Floats
 from app.domain.known import Earlier, FactRows, ShownCells
 from app.domain.lattice import Bools, Longs, Space
 from app.domain.least import least_known
+from app.domain.primary import DIFFERENCE, PrimaryResult
 from app.domain.translation import translated
 from app.pipeline.cell_table import as_groups
 
@@ -47,6 +48,21 @@ def hidden_before(past: Past) -> frozenset[str]:
     return frozenset(
         key for shown in past.shown.values() for key in shown[-1].cells.keys(np.flatnonzero(shown[-1].hidden))
     )
+
+
+def telltale(past: Past, crawl: Crawl, primaries: PrimaryResult) -> int:
+    """How many published cells the last release showed and this one hides because few changed in them.
+
+    What changed there can't be worked out, but that they are hidden now tells where it is.
+    """
+    before = hidden_before(past)
+    count = 0
+    for cells, verdicts in zip(crawl.cubes, primaries.cubes, strict=True):
+        differs = verdicts.reasons.get(DIFFERENCE)
+        if differs is not None:
+            keys = cells.keys(np.flatnonzero(differs[: cells.n_published]))
+            count += sum(key not in before for key in keys)
+    return count
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
-from app.pipeline.earlier import hidden_before
+from app.pipeline.earlier import hidden_before, telltale
 from app.pipeline.memory import REMEMBERED, Memory, insiders_met, shown_cells, unions_kept
 from app.pipeline.release import make_release
 from app.pipeline.running import OPERATOR, RESULTS, Context, OpenCube, Wish
@@ -123,7 +123,9 @@ def _release(context: Context) -> tuple[Made, Summary]:
         context.publication, found, context.result("suppress"), context.result("audit")
     )
     release, layouts = arrange(context.publication, found, release, context.servers)
-    return Made(release, catalogue, layouts), {}
+    return Made(release, catalogue, layouts), {
+        "telltale": telltale(context.past, found, context.result("assess"))
+    }
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,8 @@ def _work(context: Context, step: Step, input_digest: str) -> str:
             snapshots=snapshots,
             certificate=_certificate(context, value.release, memory),
             trail=context.wish.trail,
+            telltale=summary["telltale"],
+            accepted=context.wish.accepted,
         )
         context.store.publish(
             value.release,
@@ -392,7 +396,10 @@ def _still_holds(context: Context, stored: StepResult) -> bool:
     if context.wish.live and not record.four_eyes and record.state is not ReleaseState.LIVE:
         book, trail = context.store.book, context.wish.trail
         if record.state is ReleaseState.AUDITED:
-            record = book.approve(record.id, record.version, actor, trail=trail)
+            accepted = context.wish.accepted
+            if record.telltale and not accepted:
+                return True
+            record = book.approve(record.id, record.version, actor, accepted=accepted, trail=trail)
         book.publish(record.id, record.version, actor, trail=trail)
     return True
 

@@ -65,13 +65,15 @@ class Signer(Protocol):
 class Wish:
     """Who wants a release, whether it goes live at once or waits for approval, and who signs for it.
 
-    ``trail`` is what the journal says of its making; the actor's name when left out.
+    ``trail`` is what the journal says of its making; the actor's name when left out. ``accepted``: also one
+    that newly hides cells because few changed in them, which tells readers where the change is.
     """
 
     actor: str = "operator"
     live: bool = True
     signer: Signer | None = None
     trail: Trail | None = None
+    accepted: bool = False
 
 
 #: Who runs it where nobody else is said.

@@ -6,6 +6,7 @@ cells: one unknown for each leaf and state of the data that differs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,17 +16,20 @@ from scipy.optimize import linprog
 
 from app.cube.duckdb import open_cube
 from app.db import Store, open_store
+from app.db.journal import JournalStore
 from app.domain.crawled import CubeCells
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus
 from app.domain.primary import DIFFERENCE
 from app.pipeline.define import load_publication
 from app.pipeline.run import run
-from app.pipeline.running import RESULTS
+from app.pipeline.running import RESULTS, Wish
 from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, TOWNS, firms, write_csv, write_office
 
 Rows = list[dict[str, object]]
 NEW = {"firm": 9999, "holding": "", "town": "a1", "activity": "farm", "size": "small", "turnover": 777}
+
+MANY = [{**NEW, "firm": 5000 + number, "turnover": 100 + number} for number in range(12)]
 
 
 class Seen:
@@ -131,7 +135,7 @@ def bounds(seen: Sequence[Seen], measure: int, wish: Callable[[int, int], float]
 
 def release(folder: Path, store: Store, rows: Rows) -> Seen:
     write_csv(folder / "data/firms.csv", rows)
-    outcome = run(load_publication(folder), store, open_cube)
+    outcome = run(load_publication(folder), store, open_cube, wish=Wish(accepted=True))
     assert outcome.status["exposures"] == 0
     return Seen(store, rows)
 
@@ -222,13 +226,46 @@ def test_three_releases_are_no_better_than_two(office: Path, store: Store) -> No
 
 def test_many_who_change_are_a_figure_like_any_other(office: Path, store: Store) -> None:
     before = firms()
-    many = [{**NEW, "firm": 5000 + number, "turnover": 100 + number} for number in range(12)]
-    seen = [release(office, store, before), release(office, store, [*before, *many])]
+    seen = [release(office, store, before), release(office, store, [*before, *MANY])]
     first, second = (dict(zip(item.keys, item.values.tolist(), strict=True)) for item in seen)
     differences = {
         second[key] - first[key] for key in first if key.startswith("Firms | [Measures].[Firms] | ")
     }
     assert 12 in differences
+
+
+def test_a_release_that_tells_where_few_changed_is_not_shown_unasked(office: Path, url: str) -> None:
+    """Cells that are newly hidden tell where the change is, though not what: somebody has to accept that."""
+    store = open_store(url)
+    first, rows = release(office, store, firms()), [*firms(), NEW]
+    write_csv(office / "data/firms.csv", rows)
+    outcome = run(load_publication(office), store, open_cube)
+    assert outcome.release_id is not None
+    waits = store.book.get(outcome.release_id)
+    made = store.release(waits.id)
+    assert made is not None
+    before = dict(zip(first.keys, first.status.tolist(), strict=True))
+    now = dict(zip(made.keys, made.status.tolist(), strict=True))
+    told = {key for key, state in now.items() if state == CellStatus.CONFIDENTIAL} & {
+        key for key, state in before.items() if state == CellStatus.SHOWN
+    }
+    assert 0 < waits.telltale <= len(told)
+    assert (waits.state, outcome.status["telltale"]) == ("audited", waits.telltale)
+    with pytest.raises(UserError, match=f"newly hides {waits.telltale} cells because few respondents"):
+        store.book.approve(waits.id, waits.version, "eva")
+    assert run(load_publication(office), store, open_cube).release_id == waits.id
+    assert store.live_release_id() != waits.id
+    assert run(load_publication(office), store, open_cube, wish=Wish(accepted=True)).ran == ()
+    assert store.live_release_id() == waits.id
+    notes = JournalStore(store.database).latest(20, action="release.approve")
+    assert json.loads(notes[0].after)["accepted_telltale"] == waits.telltale
+    # What is hidden already tells nothing new, and many who change may be seen.
+    again = run(load_publication(office), store, open_cube)
+    assert again.status["telltale"] == waits.telltale
+    write_csv(office / "data/firms.csv", [*rows, *MANY])
+    last = run(load_publication(office), store, open_cube)
+    assert (last.status["telltale"], store.live_release_id()) == (0, last.release_id)
+    store.close()
 
 
 # ---------------------------------------------------------------------- the same data, other tables

@@ -81,6 +81,22 @@ def test_four_eyes(office: Office, studio: ASGIApp) -> None:
     assert move(admin, "r2", "approve") == 303
 
 
+def test_what_tells_where_few_changed_is_accepted_in_so_many_words(office: Office, studio: ASGIApp) -> None:
+    make(office.store, "r1", telltale=62)
+    admin, analyst = Visitor(studio).sign_in(Role.ADMIN), Visitor(studio).sign_in(Role.ANALYST)
+    page = admin.get("/studio/releases/r1").text
+    assert "62 cells were shown in the last release and are hidden in this one" in page
+    assert page.count("/studio/releases/r1/approve") == 1
+    assert "62 cells" not in analyst.get("/studio/releases/r1").text
+    assert "telltale" not in analyst.get("/studio/api/releases").json()[0]
+    assert admin.get("/studio/api/releases").json()[0]["telltale"] == 62
+    assert move(admin, "r1", "approve") == 422
+    assert office.releases.get("r1").state == "audited"
+    assert move(admin, "r1", "approve", accept="yes") == 303
+    told = office.journal.latest(1)[0]
+    assert (told.action, told.after["accepted_telltale"]) == ("release.approve", 62)
+
+
 def test_analyst_and_auditor_read_only(office: Office, studio: ASGIApp) -> None:
     make(office.store, "r1")
     for role in (Role.ANALYST, Role.AUDITOR):

@@ -98,6 +98,7 @@ class Progress:
     is_over: bool
     can_cancel: bool
     can_retry: bool
+    telltale: int
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,7 @@ def job_document(visit: Visit) -> Response:
         | {
             "seconds_left": view.seconds_left,
             "cells": view.cells,
+            "telltale": view.telltale,
             "lower_bound": progress.lower if math.isfinite(progress.lower) else None,
             "cost": progress.upper if math.isfinite(progress.upper) else None,
             "error": view.job.error,
@@ -360,6 +362,7 @@ def _progress(visit: Visit, view: JobView) -> Progress:
         is_over=job.state.is_over,
         can_cancel=may and job.can_be_cancelled and bool(job.scope),
         can_retry=may and job.can_be_retried,
+        telltale=view.telltale,
     )
 
 

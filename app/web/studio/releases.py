@@ -43,7 +43,10 @@ routes.tab(_("Releases"), "/studio/releases", Permission.READ_OFFICE, 40)
 
 @dataclass(frozen=True)
 class ReleaseRow:
-    """A release as a line of the list or the head of its page."""
+    """A release as a line of the list or the head of its page.
+
+    ``telltale`` counts cells that tell where few changed, for who may know or has to decide; 0 for others.
+    """
 
     id: str
     state: str
@@ -60,6 +63,7 @@ class ReleaseRow:
     four_eyes: bool
     version: int
     actions: tuple[str, ...]
+    telltale: int
 
 
 @dataclass(frozen=True)
@@ -125,10 +129,16 @@ def certificate(visit: Visit) -> Response:
 @routes.get("/studio/api/releases", Permission.READ_OFFICE)
 def releases_document(visit: Visit) -> Response:
     """Every release, for programs."""
-    return visit.json([_document(record) for record in visit.office.releases.all()])
+    return visit.json([_document(visit, record) for record in visit.office.releases.all()])
 
 
-def _document(record: ReleaseRecord) -> dict[str, object]:
+def _telltale(visit: Visit, record: ReleaseRecord) -> int:
+    may = visit.actor.may(Permission.READ_CONFIDENTIAL) or visit.actor.may(Permission.APPROVE_RELEASES)
+    return record.telltale if may else 0
+
+
+def _document(visit: Visit, record: ReleaseRecord) -> dict[str, object]:
+    telltale = _telltale(visit, record)
     moments = ("created", "approved", "embargo", "first_live", "ended")
     return {
         "id": record.id,
@@ -138,6 +148,7 @@ def _document(record: ReleaseRecord) -> dict[str, object]:
         "approved_by": record.approved_by,
         "reason": record.reason,
         "pruned": record.pruned,
+        **({"telltale": telltale} if telltale else {}),
         **{
             name: moment.isoformat() if (moment := getattr(record, name)) is not None else None
             for name in moments
@@ -163,7 +174,10 @@ def _move(visit: Visit, action: ReleaseAction) -> Response:
         if action is ReleaseAction.SCHEDULE:
             embargo = embargo_moment(visit.text("moment"), visit.text("zone"))
         reason = visit.text("reason")[:1000]
-        visit.office.releases.move(visit.actor, action, record.id, version, visit.origin, embargo, reason)
+        accepted = visit.text("accept") == "yes"
+        visit.office.releases.move(
+            visit.actor, action, record.id, version, visit.origin, embargo, reason, accepted
+        )
     except UserError as error:
         return visit.page(_release(visit, visit.said(error)), status_of(error))
     return visit.redirect(f"/studio/releases/{record.id}", "moved")
@@ -248,4 +262,5 @@ def _row(visit: Visit, record: ReleaseRecord) -> ReleaseRow:
         four_eyes=record.four_eyes,
         version=record.version,
         actions=tuple(str(action) for action in record.actions()),
+        telltale=_telltale(visit, record),
     )
