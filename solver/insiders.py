@@ -43,18 +43,18 @@ def single_contributors(
     relations: Relations,
     levels: tuple[Floats, Floats, Floats],
     value: Floats,
+    least: Floats,
     position: Ints,
     hierarchies: Sequence[Hierarchy],
     names: Sequence[str],
     *,
     scope: Scope = "relations",
-    negative_values: bool = False,
 ) -> tuple[Insider, ...]:
     """One insider for each contributor that is alone in some cell that is hidden in every pattern.
 
     It knows all such cells. Its targets are the other hidden cells with a protection level, within the scope.
-    A target that contains known cells can't seem smaller to it than these are, so there the lower level is
-    at most what the others contribute (unless values may be negative).
+    A target that contains known cells can't seem smaller to it than these are and the least that the rest can
+    be, so there the lower level stops.
 
     Parameters
     ----------
@@ -64,6 +64,8 @@ def single_contributors(
         bool[n], cells hidden in every pattern.
     levels
         lpl, upl, spl of the n cells.
+    least
+        f8[n], what each cell is at least whatever is hidden; -inf where values may be negative.
     """
     lpl, upl, spl = levels
     known = np.flatnonzero(hidden & (owner >= 0))
@@ -85,11 +87,13 @@ def single_contributors(
         if not len(targets):
             continue
         low = lpl[targets]
-        if not negative_values:
+        bounded = np.isfinite(least[targets])
+        if bounded.any():
             # Of nested known cells the innermost ones are disjoint and hold all of it.
             innermost = cells[within(cells, cells).sum(axis=0) == 1]
-            own = value[innermost] @ within(innermost, targets)
-            low = np.minimum(low, np.maximum(value[targets] - own, 0))
+            own = (value[innermost] - least[innermost]) @ within(innermost, targets)
+            room = np.maximum(value[targets] - least[targets] - own, 0)
+            low = np.where(bounded, np.minimum(low, room), low)
         name = f"contributor of {names[cells[0]]}"
         insiders.append(Insider(name, cells, targets, low, upl[targets], spl[targets]))
     return tuple(insiders)

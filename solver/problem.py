@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from solver.errors import InputError
 from solver.formats.apriori import Apriori
@@ -17,6 +18,7 @@ from solver.hierarchy import Hierarchy
 from solver.insiders import single_contributors
 from solver.instance import Instance, Status
 from solver.intake import HierarchyLike, Intake, take_in
+from solver.least import least_known, least_values
 from solver.rows import Choices, Columns, cells_from_cells, cells_from_units, read_floats, read_texts
 from solver.rules import Assessment, Manual, Profiles, Rule, Threshold, Zero, assess
 from solver.table import Floats, Relations, Violation, decimal_places, find_violations, relations_of
@@ -69,7 +71,10 @@ class TableProblem:
 
 @dataclass
 class _Draft:
-    """The per-cell arrays of the instance while a-priori decisions change them."""
+    """The per-cell arrays of the instance while a-priori decisions change them.
+
+    ``lower`` is NaN where nothing was said of it.
+    """
 
     status: NDArray[np.int8]
     weight: Floats
@@ -297,6 +302,7 @@ def build_problem(
     draft = _draft(cells, assessment, stated, weight, choices, names, problems)
     _decide(apriori, {key: i for i, key in enumerate(keys)}, cells.profiles.value, draft, problems)
     _default_levels(draft, cells.profiles, assessment, choices)
+    least = _bound_below(draft, cells, relations, rhs, choices, notices)
     overruled = assessment.sensitive & (draft.status == Status.FREE)
     notices += [
         f"{names[i]} is sensitive by rule, but safe a priori" for i in np.flatnonzero(overruled).tolist()
@@ -314,11 +320,11 @@ def build_problem(
         relations,
         (draft.lpl, draft.upl, draft.spl),
         cells.profiles.value,
+        least,
         cells.position,
         intake.hierarchies,
         names,
         scope=choices.insiders,
-        negative_values=choices.negative_values,
     )
     miss = np.abs(relations.matrix @ cells.profiles.value - rhs)
     instance = Instance(
@@ -399,16 +405,51 @@ def _draft(
             cell=names[i],
         )
     status[assessment.sensitive] = Status.SENSITIVE
-    lower = np.full(n, -np.inf if choices.negative_values else 0.0)
     return _Draft(
         status,
         weight.copy(),
-        lower,
+        np.full(n, np.nan),
         np.full(n, np.inf),
         assessment.lpl.copy(),
         assessment.upl.copy(),
         assessment.spl.copy(),
     )
+
+
+def _bound_below(
+    draft: _Draft,
+    cells: Cells,
+    relations: Relations,
+    rhs: Floats,
+    choices: Choices,
+    notices: list[str],
+) -> Floats:
+    """Say what readers know each cell is at least, and ask no lower level that this rules out.
+
+    Returns the least that each cell can be whatever is hidden.
+    """
+    profiles, unsaid = cells.profiles, np.isnan(draft.lower)
+    if choices.negative_values:
+        draft.lower[unsaid] = -np.inf
+        return np.full(len(cells), -np.inf)
+    shown = draft.status == Status.SHOWN
+    known = least_known(profiles, shown, cells.decimals, choices.hide_zeros)
+    draft.lower[unsaid] = known[unsaid]
+    # Zeros that everybody sees are no parts of anything.
+    zeros = shown & (profiles.value == 0)
+    matrix = sparse.csr_array(relations.matrix @ sparse.diags_array((~zeros).astype(np.float64)))
+    matrix.eliminate_zeros()
+    least = np.minimum(least_values(matrix, draft.lower, rhs), profiles.value)
+    room = profiles.value - least
+    # What not even the value has room for was asked by mistake, and is told as such.
+    cut = (draft.lpl > room) & (draft.lpl <= profiles.value)
+    draft.lpl[cut] = room[cut]
+    if cut.any():
+        notices.append(
+            f"{int(cut.sum())} lower levels are cut: as zeros are shown, readers know that what is hidden is "
+            "none"
+        )
+    return least
 
 
 def _default_levels(draft: _Draft, profiles: Profiles, assessment: Assessment, choices: Choices) -> None:

@@ -160,8 +160,8 @@ class ReleaseRecord:
         if action is ReleaseAction.APPROVE and self.telltale and not accepted:
             raise UserError(
                 f"Release {self.id} newly hides {self.telltale} cells because few respondents changed in "
-                "them: whoever compares it with the last one sees where. Wait until more changes come together, or "
-                "accept that as you approve it."
+                "them: whoever compares it with the last one sees where. Wait until more changes come "
+                "together, or accept that as you approve it."
             )
         return target
 

@@ -25,6 +25,7 @@ from app.domain.statistics import bounds_between
 from app.pipeline.insiders import Levels, find_insiders
 from app.pipeline.weigh import weigh
 from solver import InputError, Instance, Status
+from solver.least import least_values
 
 Floats = NDArray[np.float64]
 
@@ -204,36 +205,6 @@ def _relations(equations: Equations, known: Bools) -> sparse.csr_array:
     return sparse.csr_array(
         (equations.coefs[kept], (relation[kept], equations.indices[kept])), shape=(len(equations), len(known))
     )
-
-
-def least_values(matrix: sparse.csr_array, lower: Floats, rhs: Floats) -> Floats:
-    """The least that each cell can be though everything were hidden.
-
-    A total is at least the sum of the least of its parts, and a part that is the only one is the total; no
-    protection can make them look smaller.
-    """
-    least = lower.copy()
-    total = matrix.data == -1
-    relation = row_of(matrix.indptr)
-    totals = np.bincount(relation[total], minlength=matrix.shape[0])
-    negative = np.bincount(relation[matrix.data < 0], minlength=matrix.shape[0])
-    sums = (totals == 1) & (negative == 1) & (rhs == 0)
-    entry = total & sums[relation]
-    parent = np.full(matrix.shape[0], -1, dtype=np.int64)
-    parent[relation[entry]] = matrix.indices[entry]
-    parts = sums[relation] & ~total
-    rows, columns, factors = relation[parts], matrix.indices[parts], matrix.data[parts]
-    chosen = parent >= 0
-    count = np.bincount(rows, minlength=matrix.shape[0])
-    only = (count[rows] == 1) & (factors == 1)
-    while True:
-        floor = np.bincount(rows, weights=factors * least[columns], minlength=matrix.shape[0])
-        grown = least.copy()
-        np.maximum.at(grown, parent[chosen], floor[chosen])
-        np.maximum.at(grown, columns[only], least[parent[rows[only]]])
-        if np.array_equal(grown, least):
-            return least
-        least = grown
 
 
 def _ranks(confidentiality: Confidentiality, cells: CubeCells) -> NDArray[np.int64]:

@@ -13,13 +13,14 @@ from app.domain.errors import InternalError, UserError
 from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
-from app.pipeline.build import Problem, Problems, least_values
+from app.pipeline.build import Problem, Problems
 from app.pipeline.insiders import Levels, find_insiders, learn
 from app.pipeline.unions import Union, UnionJudge, exposed_unions, judged_again, unions_in, with_unions
 from solver import InfeasibleError, Insider, Instance, Progress, Solution, SolverError, Status, solve
 from solver.audit import find_exposures
 from solver.errors import Obstacle
 from solver.explain import obstacles
+from solver.least import least_values
 from solver.solution import ProgressCallback as SolverProgress
 
 #: What a problem may always spend, however much those before it took.
