@@ -38,11 +38,11 @@ for k, line in enumerate(lines[3 + count : 3 + count + int(lines[2 + count])]):
 inconstraint = pd.DataFrame(rows, columns=["ConstraintId", "CellId", "Coefficient"])
 logging.disable(logging.CRITICAL)
 gconfid.Suppression.set_default_output_format("pandas")
-began = time.perf_counter()
+began = time.process_time()
 result = gconfid.Suppression(
     incell=incell, inconstraint=inconstraint, cost_function1="Size", cost_var1="Weight", capture=True
 )
-taken = time.perf_counter() - began
+taken = time.process_time() - began
 out = result.outsuppress
 hidden = [int(cells[int(k) - 1][0]) for k in out.loc[out["OutStatus"].isin(["S", "X"]), "CellId"]]
 print(json.dumps({"hidden": hidden, "seconds": taken, "proven": False}))

@@ -11,6 +11,7 @@ from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.improve import improve
 from solver.heuristics.lp import meet_within
+from solver.heuristics.merge import Pool
 from solver.heuristics.methods import CONSTRUCT, protect
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
@@ -24,8 +25,8 @@ _PORTFOLIO, _MOST = 0.08, 0.4
 _ON_NETWORKS = ("shortest-path", "light", "mcnf", "modular", "lp")
 _ELSEWHERE = ("light", "lp", "modular", "gauss")
 _LARGE = 3000
-# Part of the limit for a slice of ruin and recreate, or of exact neighbourhoods.
-_SLICE = 0.1
+# Part of the limit for a slice of ruin and recreate, of mergers, or of exact neighbourhoods.
+_SLICES = (0.1, 0.25, 0.1)
 # Other patterns to begin with, and the part of the limit for each to be found, and to be improved before one
 # of them is chosen.
 _STARTS, _ATTEMPT = ("modular", "light"), 0.05
@@ -77,16 +78,18 @@ def improve_pattern(
         return None
     # Moves hide what they move: the cover starts from what they use.
     clean_up(cover, clock)
+    pool = Pool(seed, guide)
+    pool.add(cover)
     if cover.minimal and not clock.out:
-        _race(cover, clock, seed)
+        _race(cover, clock, seed, pool)
         if report is not None:
             report(cover.hidden.copy())
-    _polish(cover, clock, seed, report, guide)
+    _polish(cover, clock, seed, pool, report, guide)
     clean_up(cover, clock)
     return cover if problem.cost(cover.hidden) < problem.cost(hidden) else None
 
 
-def _race(cover: Cover, clock: Clock, seed: int) -> None:
+def _race(cover: Cover, clock: Clock, seed: int, pool: Pool) -> None:
     """Ruin and recreate from this and from other patterns soon found; the cheapest after a while goes on."""
     covers = [cover.copy()]
     for method in _STARTS:
@@ -100,7 +103,7 @@ def _race(cover: Cover, clock: Clock, seed: int) -> None:
     if len(covers) > 1:
         for start in covers:
             turn = clock.part(_ATTEMPT)
-            Recreation(start, turn, seed).run(start, turn)
+            Recreation(start, turn, seed, pool).run(start, turn)
     best = min(covers, key=lambda found: found.cost)
     if best.cost < cover.cost:
         cover.take(best)
@@ -110,28 +113,35 @@ def _polish(
     cover: Cover,
     clock: Clock,
     seed: int,
+    pool: Pool,
     report: Callable[[BoolArray], None] | None,
     guide: FloatArray | None,
 ) -> None:
-    """Ruin and recreate or exact neighbourhoods, in slices: whichever gained more in its last slice."""
+    """Ruin and recreate, mergers, exact neighbourhoods, in slices: whichever gained most in its last one."""
     clock = clock.part(1.0)
-    recreation = Recreation(cover, clock, seed)
-    gains = [np.inf, np.inf]
+    recreation = Recreation(cover, clock, seed, pool)
+    gains = [np.inf, np.inf, np.inf]
     round_, idle = 0, 0
-    while not clock.out and idle < 2:
-        which = int(np.argmax(gains)) if max(gains) > 0 else round_ % 2
-        if gains[1] < 0:
+    while not clock.out and idle < len(gains):
+        which = int(np.argmax(gains)) if max(gains) > 0 else round_ % len(gains)
+        if gains[which] < 0:
             which = 0
         before, spent = cover.cost, clock.spent
-        slice_ = clock.part(min(1.0, _SLICE / max(1.0 - spent, _SLICE)))
+        slice_ = clock.part(min(1.0, _SLICES[which] / max(1.0 - spent, _SLICES[which])))
+        able = True
         if which == 0:
             recreation.run(cover, slice_, report)
-            able = True
+        elif which == 1:
+            pool.merge(cover, slice_)
         else:
             able = improve(cover, slice_, seed + round_, report=report, guide=guide)
         gained = before - cover.cost
+        if gained > 0:
+            pool.add(cover)
+            if report is not None:
+                report(cover.hidden.copy())
         # Where neighbourhoods are too hard for the time there is, they stay so.
         gains[which] = gained / max(clock.spent - spent, 1e-9) if able or gained > 0 else -1.0
-        # Both gave up of themselves, without a gain: nothing is left to find.
+        # All gave up of themselves, without a gain: nothing is left to find.
         idle = 0 if gained > 0 or slice_.out else idle + 1
         round_ += 1

@@ -28,6 +28,8 @@ _LEAST_SIZE, _MOST_SIZE = 10, 400
 _COMPANY, _CROWD = 8, 12
 # Effort on one neighbourhood, as a part of what is left.
 _SHARE = 0.2
+# Part of that for the search itself.
+_SEARCHING = 0.85
 
 
 def improve(
@@ -73,7 +75,7 @@ def improve(
         free, open_ = _neighbourhood(cover, nearby, centre, size, guide)
         before = cover.cost
         limit = clock.part(_SHARE)
-        solved = _search(cover, free, open_, limit)
+        solved = search_free(cover, free, open_, limit)
         any_ |= solved
         gained = cover.cost < before * (1 - 1e-9)
         idle = 0 if gained else idle + 1
@@ -118,15 +120,18 @@ def _neighbourhood(
     return free, open_
 
 
-def _search(cover: Cover, free: BoolArray, open_: BoolArray, clock: Clock) -> bool:
-    """Search the free columns exactly; True if that ended with a proof."""
+def search_free(cover: Cover, free: BoolArray, open_: BoolArray, clock: Clock) -> bool:
+    """Make a cover the cheapest of all that differ from it in some free columns (bool[n]), in place, while no
+    others than the open ones (bool[n]) move; True if that ended with a proof.
+    """
     mine = np.flatnonzero(free & cover.hidden)
     lost = cover.would_lose(mine)
     if not len(lost):
         cover.show(mine)
         return True
     part = _restrict(cover, free, open_, lost)
-    search = Search(part.problem, clock, part.pattern, _silent)
+    # What it finds takes a little time to be taken over.
+    search = Search(part.problem, clock.early(_SEARCHING), part.pattern, _silent)
     search.run()
     if search.cost < part.problem.cost(part.pattern) * (1 - 1e-9) - 1e-12:
         hidden = cover.hidden.copy()

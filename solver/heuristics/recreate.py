@@ -15,6 +15,7 @@ import numpy as np
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.lp import LARGE, meet_nearby, meet_needs
+from solver.heuristics.merge import Pool
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
 from solver.heuristics.surroundings import Surroundings
@@ -43,10 +44,12 @@ class Recreation:
         Of the search as a whole.
     seed
         Of the choices.
+    pool
+        Takes every pattern met.
     """
 
-    def __init__(self, cover: Cover, clock: Clock, seed: int) -> None:
-        self._clock = clock
+    def __init__(self, cover: Cover, clock: Clock, seed: int, pool: Pool) -> None:
+        self._clock, self._pool = clock, pool
         self._generator = np.random.default_rng(seed)
         self._tools = _Tools(cover)
         self._current, self._best = cover.copy(), cover.cost
@@ -80,6 +83,8 @@ class Recreation:
                 break
             trial = _round(self._current, self._tools, secondaries, self._generator, clock)
             idle += 1
+            if trial is not None:
+                self._pool.add(trial)
             worst = cover.cost * (1 + _UPHILL * max(1 - self._clock.spent, 0.0))
             if trial is None or trial.cost > max(worst, self._current.cost) * (1 + 1e-12):
                 continue

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver import InfeasibleError, Insider, Instance, Status, audit, solve
+from solver.attack import check_pattern
 from solver.clock import Clock
 from solver.generate import generate
 from solver.heuristics.bound import relations_bound
-from solver.heuristics.methods import HEURISTICS
+from solver.heuristics.merge import Pool
+from solver.heuristics.methods import HEURISTICS, protect
 from solver.heuristics.network import find_network
 from solver.presolve import reduce_instance
 
@@ -111,6 +113,24 @@ def test_auto_costs_no_more_than_the_methods_it_begins_with(shape: str) -> None:
     others = [solve(instance, method).cost for method in ("lp", "light", "modular")]
     assert audit(instance, found.hidden).ok
     assert found.cost <= min(others)
+
+
+@pytest.mark.parametrize("shape", ["4x4x4", "3.2x4x3", "8x6"])
+def test_a_merger_is_as_cheap_as_any_of_its_patterns_and_meets_every_need(shape: str) -> None:
+    problem = reduce_instance(generate("random", shape, primaries=8, seed=3)).problems[0]
+    covers = [protect(problem, method, Clock()) for method in ("hypercube", "lp", "modular")]
+    pool = Pool(seed=1)
+    for cover in covers:
+        pool.add(cover)
+    merged = max(covers, key=lambda cover: cover.cost).copy()
+    least = min(cover.cost for cover in covers)
+    for _ in range(5):
+        before = merged.cost
+        assert pool.merge(merged, Clock()), "without a limit it is searched to the end"
+        assert merged.cost <= before
+    assert merged.cost <= least
+    assert not merged.unmet.any()
+    assert check_pattern(problem, merged.hidden, Clock()) == []
 
 
 @pytest.mark.parametrize("method", ["auto", *HEURISTICS])
