@@ -36,6 +36,9 @@ def test_an_admin_takes_a_release_from_audited_to_live(office: Office, studio: A
     assert office.store.live_release_id() is None
     assert move(admin, "r1", "publish") == 303
     assert office.store.live_release_id() == "r1"
+    shown = office.releases.get("r1").first_live
+    assert shown is not None
+    assert f"{shown:%H:%M:%S} UTC" in admin.get("/studio").text
     make(office.store, "r2")
     assert "Compared with release r1" in admin.get("/studio/releases/r2").text
     assert move(admin, "r2", "approve") == 303

@@ -8,6 +8,7 @@ from typing import ClassVar
 from starlette.responses import Response
 
 from app.domain.people import Permission
+from app.domain.release_life import ReleaseState
 from app.web.language import marked as _
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, Visit
@@ -44,14 +45,14 @@ PLACES = {
 def home(visit: Visit) -> Response:
     """Where things stand."""
     office = visit.office
-    live = office.store.status()["release"]
+    live = next((record for record in office.releases.all() if record.state is ReleaseState.LIVE), None)
     current = office.versions.current()
     mine = office.versions.drafts(visit.actor.name)
     return visit.page(
         StudioHomePage(
             visit.frame(visit.say(_("Studio"))),
-            live["id"] if live else "",
-            live["created"][:16].replace("T", " ") if live else "",
+            live.id if live else "",
+            visit.moment(live.first_live) if live else "",
             str(current.id) if current else "",
             f"{current.author}: {current.message}" if current else "",
             len(mine),
