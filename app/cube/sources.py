@@ -206,9 +206,11 @@ def _read(result: sa.CursorResult[Any]) -> tuple[pa.Table, str]:
         table = pa.table({name: pa.array(column) for name, column in zip(names, columns, strict=True)})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise UserError("A column of the query mixes types; cast it there.") from error
+    except UnicodeError as error:
+        raise UserError("A text of the query is no UTF-8; cast it there.") from error
     return table, hashlib.sha256(f"{names}{n}{digest % 2**256}".encode()).hexdigest()
 
 
 def _first_line(said: object) -> str:
-    """What a database said, without the lines in which it quotes or advises."""
-    return str(said).strip().splitlines()[0].rstrip(".")
+    """What a database said, without the lines in which it quotes or advises, and without a row's text."""
+    return str(said).strip().splitlines()[0].partition(" with text ")[0].rstrip(".")

@@ -403,6 +403,10 @@ def test_databases_that_fail(tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises((OperatorError, UserError), match="nowhere"):
         open_cube(at("sqlite://", "SELECT * FROM nowhere"))
+    # A text that isn't one is told by its column: it may be somebody's name.
+    with pytest.raises((OperatorError, UserError), match="UTF-8 column 'name'") as caught:
+        open_cube(at("sqlite://", "SELECT CAST(x'536563726574e1' AS TEXT) AS name"))
+    assert "Secret" not in str(caught.value)
 
 
 def test_fingerprint_follows_the_data(tmp_path: Path) -> None:
