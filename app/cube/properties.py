@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.cube.hierarchies import OWN_KEY
 from app.cube.names import Names
 from app.cube.values import DimensionValue, HierarchyValue, LevelValue
 from app.domain.cellset import AxisMember
@@ -28,6 +29,15 @@ def _parent_level(tree: Hierarchy, member: int) -> str:
     return str(tree.depth[above]) if above >= 0 else "0"
 
 
+def _skipped(tree: Hierarchy, member: int) -> str:
+    """How many levels a ragged hierarchy leaves out above a member."""
+    above = int(tree.parent[member])
+    return str(int(tree.depth[member] - tree.depth[above]) - 1) if above >= 0 else "0"
+
+
+#: Types of members as OLE DB for OLAP numbers them.
+_REGULAR, _ALL, _FORMULA = "1", "2", "4"
+
 _OF_EVERY_MEMBER: Mapping[str, Callable[[Hierarchy, int], str]] = {
     "NAME": lambda tree, member: tree.names[member],
     "CAPTION": _caption,
@@ -45,12 +55,19 @@ _OF_EVERY_MEMBER: Mapping[str, Callable[[Hierarchy, int], str]] = {
     "PARENT_LEVEL": _parent_level,
     "PARENT_COUNT": lambda tree, member: str(int(tree.parent[member] >= 0)),
     "CHILDREN_CARDINALITY": lambda tree, member: str(len(tree.child_lists[member])),
+    "TYPE": lambda tree, member: _ALL if tree.has_all and member == 0 else _REGULAR,
+    "SKIPPED_LEVELS": _skipped,
+    "IS_DATAMEMBER": lambda tree, member: str(tree.keys[member] == OWN_KEY).lower(),
+    "IS_PLACEHOLDERMEMBER": lambda tree, member: "false",
+    "DESCRIPTION": lambda tree, member: "",
+    "CUSTOM_ROLLUP": lambda tree, member: "",
 }
 
 
 def plain_name(name: str) -> str:
     """A property's name as it is looked up: ``MEMBER_CAPTION`` and ``Caption`` are one."""
-    return name.upper().replace("UNIQUENAME", "UNIQUE_NAME").removeprefix("MEMBER_")
+    name = name.upper().replace("UNIQUENAME", "UNIQUE_NAME").replace("MEMBERVALUE", "MEMBER_VALUE")
+    return name.removeprefix("MEMBER_")
 
 
 def property_of(tree: Hierarchy, member: int, name: str) -> str | None:
@@ -136,6 +153,7 @@ def _value(tree: Hierarchy, member: AxisMember, label: str) -> str | None:
         "UNIQUE_NAME": member.unique_name,
         "LEVEL_UNIQUE_NAME": member.level,
         "HIERARCHY_UNIQUE_NAME": tree.unique_name,
+        "TYPE": _FORMULA,
     }
     caption = next(iter(member.captions.values()), "")
     own.update(dict.fromkeys(("NAME", "CAPTION", "VALUE", "KEY"), caption))

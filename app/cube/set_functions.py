@@ -278,7 +278,33 @@ def _except(ev: Evaluator, call: Call, ctx: Context) -> Value:
     left, right = (ev.to_any_set(node, ctx) for node in nodes)
     ev.join([left, right], [node.at for node in nodes], ctx)
     left = left if everything else distinct(left)
-    return keep(left, right, call.function.upper() == "INTERSECT")
+    inside = call.function.upper() == "INTERSECT"
+    shown, others = _shown(ev, left), _shown(ev, right)
+    if shown is left.rows and others is right.rows:
+        return keep(left, right, inside)
+    # Visual totals are the members that they stand for; what is in both sets comes as the total that it has.
+    totals = dict(zip(map(tuple, others.tolist()), right.rows.tolist(), strict=True))
+    rows = [
+        totals[row] if inside and list(row) == own else own
+        for row, own in zip(map(tuple, shown.tolist()), left.rows.tolist(), strict=True)
+        if (row in totals) == inside
+    ]
+    found = np.array(rows, dtype=np.int32).reshape(len(rows), len(left.columns))
+    return replace(left, rows=found, pending=left.pending or right.pending)
+
+
+def _shown(ev: Evaluator, members: SetValue) -> IntArray:
+    """Rows of a set with the members that visual totals stand for; the very rows where there are none."""
+    sizes = [ev.columns[column].hierarchy.size for column in members.columns]
+    if not sizes or bool((members.rows < np.array(sizes)).all()):
+        return members.rows
+    return np.array(
+        [
+            [ev.shown_as(c, n) for c, n in zip(members.columns, row, strict=True)]
+            for row in members.rows.tolist()
+        ],
+        dtype=np.int32,
+    )
 
 
 @function("DISTINCT")

@@ -15,7 +15,8 @@ from app.mdx import quote
 from app.mdx.tree import Call
 
 
-@function("NAME", "CAPTION", "MEMBER_CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBER_KEY")
+@function("NAME", "CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBERVALUE")
+@function("MEMBER_NAME", "MEMBER_CAPTION", "MEMBER_UNIQUE_NAME", "MEMBER_KEY", "MEMBER_VALUE")
 def _text(ev: Evaluator, call: Call, ctx: Context) -> Value:
     (target,) = ev.arguments(call, 1, 1, ctx)
     value = ev.evaluate(ev.given(target, ctx), ctx)
@@ -104,7 +105,7 @@ def _part(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return text[start:] if third is None else text[start : start + max(0, ev.to_integer(third, ctx))]
 
 
-@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "INSTR", "TRIM")
+@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "TRIM")
 def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
     first, second = ev.arguments(call, 1, 2, ctx)
     text = ev.to_text(first, ctx)
@@ -119,7 +120,18 @@ def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
             return text.strip()
         case "LEFT":
             return text[: max(0, ev.to_integer(second, ctx))]
-        case "RIGHT":
-            return text[max(0, len(text) - ev.to_integer(second, ctx)) :]
         case _:
-            return constant(text.lower().find(ev.to_text(second, ctx).lower()) + 1)
+            return text[max(0, len(text) - ev.to_integer(second, ctx)) :]
+
+
+@function("INSTR")
+def _place_in(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """Where a text is first in another one, from 1, or from a place that is given first; 0: nowhere."""
+    given = [node for node in ev.arguments(call, 2, 4, ctx) if node is not None]
+    start = 1 if isinstance(ev.evaluate(given[0], ctx), str) else ev.to_integer(given.pop(0), ctx)
+    if start < 1:
+        raise ev.error(ctx, call.at, "InStr counts from 1.")
+    if len(given) < 2:
+        raise ev.error(ctx, call.at, "InStr takes a text, and the text that is sought in it.")
+    text, sought = (ev.to_text(node, ctx).lower() for node in given[:2])
+    return constant(text.find(sought, start - 1) + 1)

@@ -122,6 +122,23 @@ def test_relatives_of_a_member(client: Client, tree_op: int, expected: list[str]
     assert [row["MEMBER_CAPTION"] for row in rows] == expected
 
 
+@pytest.mark.parametrize(
+    ("rowset", "restriction"),
+    [
+        ("MDSCHEMA_FUNCTIONS", "<ORIGIN>1</ORIGIN><LIBRARY_NAME>x</LIBRARY_NAME>"),
+        ("MDSCHEMA_ACTIONS", "<ACTION_TYPE>1</ACTION_TYPE><INVOCATION>1</INVOCATION>"),
+        ("MDSCHEMA_KPIS", "<CATALOG_NAME>Celosia</CATALOG_NAME><CUBE_SOURCE>1</CUBE_SOURCE>"),
+        ("MDSCHEMA_SETS", "<CUBE_NAME>Tax</CUBE_NAME><SCOPE>1</SCOPE><CUBE_SOURCE>1</CUBE_SOURCE>"),
+    ],
+)
+def test_what_isnt_there_may_be_asked_for_by_every_restriction(
+    address: str, rowset: str, restriction: str
+) -> None:
+    found = post(address, discover(rowset, restriction))
+    assert found.status_code == 200
+    assert read_rows(read_message(found.content).root) == ()
+
+
 def test_the_languages_of_a_client(address: str) -> None:
     asked = discover("MDSCHEMA_CUBES", properties="<LocaleIdentifier>3082</LocaleIdentifier>")
     assert "Impuesto" in post(address, asked).text
@@ -185,6 +202,19 @@ PIVOTS = [
     "SELECT TopCount([Geography].[Town].Members, 3, [Measures].[Income]) ON 0 FROM [Tax]",
     "WITH MEMBER [Measures].[Mean] AS [Measures].[Income] / [Measures].[Taxpayers], FORMAT_STRING = '0.0' "
     "SELECT [Measures].AllMembers ON 0, [Geography].Members ON 1 FROM [Tax]",
+    # Their filters by label, by value and by rank, and those of older ones.
+    "SELECT NON EMPTY Hierarchize({DrilldownLevel({[Geography].[All]},,,INCLUDE_CALC_MEMBERS)}) "
+    "DIMENSION PROPERTIES PARENT_UNIQUE_NAME,HIERARCHY_UNIQUE_NAME ON COLUMNS FROM (SELECT "
+    "Filter([Geography].Levels(1).AllMembers, (InStr(1,[Geography].CurrentMember.MEMBER_CAPTION,"
+    '"land")>0)) ON COLUMNS FROM [Tax]) WHERE ([Measures].[Taxpayers])',
+    "SELECT {[Measures].[Taxpayers]} ON COLUMNS FROM (SELECT Filter([Geography].Levels(2).AllMembers, "
+    "([Measures].[Taxpayers]>10)) ON COLUMNS FROM [Tax])",
+    "SELECT {[Measures].[Taxpayers]} ON COLUMNS FROM (SELECT TopCount([Geography].Levels(2).AllMembers, 2, "
+    "[Measures].[Taxpayers]) ON COLUMNS FROM [Tax])",
+    "WITH SET [XL_Row_Dim_0] AS 'VisualTotals(Distinct(Hierarchize({Ascendants([Geography].[Region].&[N]), "
+    "Descendants([Geography].[Region].&[N])})))' SELECT NON EMPTY Hierarchize(Intersect({DrilldownLevel("
+    "{[Geography].[All]})}, [XL_Row_Dim_0])) DIMENSION PROPERTIES PARENT_UNIQUE_NAME, MEMBER_TYPE ON COLUMNS "
+    "FROM [Tax] WHERE ([Measures].[Taxpayers])",
 ]
 
 
@@ -199,6 +229,13 @@ def test_no_hidden_number_in_any_answer(address: str, store: MemoryStore, mdx: s
         numbers = {float(text.replace(",", "")) for text in re.findall(r"\d[\d,]*(?:\.\d+)?", answer.text)}
         assert not numbers & hidden
         assert "731" not in answer.text.replace("3731", "")
+
+
+def test_filters_of_pivot_tables_choose_by_label(client: Client) -> None:
+    for query in (PIVOTS[8], PIVOTS[11]):
+        captions = [position[0].caption for position in client.execute(query).axes[0]]
+        land = ["Norland", "Sudland"] if query is PIVOTS[8] else ["Norland"]
+        assert sorted(captions[1:]) == land
 
 
 def test_words_and_empty_axes(client: Client) -> None:

@@ -256,7 +256,10 @@ _ALL: tuple[tuple[Rowset, Make], ...] = (
         Rowset(
             "MDSCHEMA_ACTIONS",
             columns("CATALOG_NAME", "CUBE_NAME", "ACTION_NAME"),
-            ("CATALOG_NAME", "CUBE_NAME", "ACTION_NAME", "COORDINATE", "COORDINATE_TYPE"),
+            (
+                *("CATALOG_NAME", "SCHEMA_NAME", "CUBE_NAME", "ACTION_NAME", "ACTION_TYPE", "COORDINATE"),
+                *("COORDINATE_TYPE", "INVOCATION", "CUBE_SOURCE"),
+            ),
         ),
         _nothing,
     ),
@@ -264,11 +267,18 @@ _ALL: tuple[tuple[Rowset, Make], ...] = (
         Rowset(
             "MDSCHEMA_KPIS",
             columns("CATALOG_NAME", "CUBE_NAME", "KPI_NAME"),
-            ("CATALOG_NAME", "CUBE_NAME", "KPI_NAME"),
+            ("CATALOG_NAME", "SCHEMA_NAME", "CUBE_NAME", "KPI_NAME", "CUBE_SOURCE"),
         ),
         _nothing,
     ),
-    (Rowset("MDSCHEMA_FUNCTIONS", columns("FUNCTION_NAME", "DESCRIPTION"), ("FUNCTION_NAME",)), _nothing),
+    (
+        Rowset(
+            "MDSCHEMA_FUNCTIONS",
+            columns("FUNCTION_NAME", "DESCRIPTION"),
+            ("LIBRARY_NAME", "INTERFACE_NAME", "FUNCTION_NAME", "ORIGIN"),
+        ),
+        _nothing,
+    ),
 )
 ROWSETS: Mapping[str, tuple[Rowset, Make]] = {rowset.name: (rowset, make) for rowset, make in _ALL}
 
