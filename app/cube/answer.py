@@ -30,7 +30,7 @@ from app.cube.names import Names
 from app.cube.port import Shown
 from app.cube.showing import Showing
 from app.cube.source import CellSource
-from app.cube.subselect import INSIDE, restrict, visual_totals
+from app.cube.subselect import ABOVE, restrict, visual_totals
 from app.cube.turns import turn
 from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import Axis, AxisMember, CalculatedMember
@@ -396,8 +396,11 @@ class Answerer:
             if tree.has_all:
                 number = self._together(ev, column, part, calculations, source)
             else:
-                default = tree.default_member
-                number = default if ev.within[column][default] == INSIDE else int(part[0])
+                # One of which a part is left is the total of that.
+                left = ev.within[column] >= ABOVE
+                number = tree.default_member
+                if not left[number]:
+                    number = int(np.flatnonzero(left & (tree.parent < 0))[0])
             columns.append(column)
             numbers.append(number)
         return TupleValue(tuple(columns), tuple(numbers))

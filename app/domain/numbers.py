@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, lru_cache
 
 import numpy as np
@@ -33,7 +33,8 @@ _GENERAL = ("", "general", "general number")
 _WORDS = {"yes/no": ("Yes", "No"), "true/false": ("True", "False"), "on/off": ("On", "Off")}
 _DEFAULT = "#,##0"
 _TOKEN = re.compile(r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|(?P<power>[Ee][+-]0+)|(?P<plain>.)', re.DOTALL)
-_EXACT = Context(prec=400)
+#: Halves are rounded away from zero, as MDX formats do.
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 @cache

@@ -16,7 +16,7 @@ from lxml import etree
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.pipeline.mondrian_dimensions import add_dimension
 from app.pipeline.mondrian_draft import Draft, Notes, remarks
-from app.pipeline.mondrian_measures import add_calculated, add_measures, add_named_set
+from app.pipeline.mondrian_measures import add_calculated, add_measures, add_named_set, needed_measures
 from app.pipeline.mondrian_roles import Grants, roles_of
 from app.pipeline.relations import Select, relation_of
 from app.pipeline.toml_text import pairs
@@ -243,6 +243,9 @@ class _Schema:
                 self.notes.leave(element, f"measures of cube {owner} are left: there is no such cube.")
                 continue
             chosen = [name for of, name in dimensions if of in (None, owner)]
+            for name, by in needed_measures(self.cubes[owner], measures).items():
+                self.notes.leave(element, f"measure {name} of cube {owner} comes too: {by} needs it.")
+                measures.append(name)
             self.add_part(draft, self.cubes[owner], chosen, measures)
             for item in self.cubes[owner].findall("CalculatedMember"):
                 if item.get("name") in measures or item.get("dimension", "Measures") != "Measures":
@@ -283,7 +286,9 @@ class _Schema:
                 continue
             held.add(name)
             add_dimension(draft, usage, source, part, self.notes, self.role)
-        chosen = [m for m in element.findall("Measure") if measures is None or m.get("name") in measures]
+        chosen = element.findall("Measure")
+        if measures is not None:
+            chosen = [measure for name in measures for measure in chosen if measure.get("name") == name]
         add_measures(draft, chosen, part, self.notes)
         draft.parts.append(part)
         draft.held.append(held)

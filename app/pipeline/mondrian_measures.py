@@ -15,6 +15,8 @@ from app.pipeline.mondrian_draft import Draft, Notes, remarks
 from app.pipeline.relations import Select, quoted, sql_child
 from app.pipeline.toml_text import pairs
 
+#: Formats that print other digits there than in Analysis Services, whose names they bear here.
+_NAMED = {"standard": "#,##0", "fixed": "0"}
 _AGGREGATORS = ("sum", "count", "min", "max", "avg", "distinct-count", "median")
 
 
@@ -101,6 +103,32 @@ class _Part:
         self.draft.blocks.append("\n".join(["", "[[calculated]]", *block]))
 
 
+def needed_measures(cube: etree._Element, wanted: Sequence[str]) -> dict[str, str]:
+    """Measures of a cube that the calculated ones among those wanted are made of, by name: which needs it."""
+    formulas = {item.get("name", ""): formula_text(item) for item in cube.findall("CalculatedMember")}
+    known = {name.lower(): name for name in formulas}
+    known.update((item.get("name", "").lower(), item.get("name", "")) for item in cube.findall("Measure"))
+    found: dict[str, str] = {}
+    open_ends = list(wanted)
+    while open_ends:
+        by = open_ends.pop(0)
+        for word in _names_in(formulas.get(by, "")):
+            name = known.get(word)
+            if name is not None and name not in found and name not in wanted:
+                found[name] = by
+                open_ends.append(name)
+    return found
+
+
+def _names_in(formula: str) -> list[str]:
+    """Names that a formula names, in small letters, as they come."""
+    return [(quoted or plain).lower() for quoted, plain in re.findall(r"\[([^\]]*)\]|(\w+)", formula)]
+
+
+def formula_text(element: etree._Element) -> str:
+    return (element.findtext("Formula") or element.get("formula") or "").strip()
+
+
 def add_calculated(draft: Draft, element: etree._Element, notes: Notes) -> None:
     """Add a calculated member to a cube."""
     name = element.get("name", "")
@@ -148,14 +176,13 @@ def add_named_set(draft: Draft, element: etree._Element, notes: Notes) -> None:
 
 
 def _formula(draft: Draft, element: etree._Element, what: str, notes: Notes) -> str | None:
-    text = (element.findtext("Formula") or element.get("formula") or "").strip()
+    text = formula_text(element)
     try:
         parse_expression(text)
     except UserError as error:
         notes.leave(element, f"{what} is left: {error.mistakes[0].cause}")
         return None
-    named = {(quoted or plain).lower() for quoted, plain in re.findall(r"\[([^\]]*)\]|(\w+)", text)}
-    if named & draft.unseen:
+    if not draft.unseen.isdisjoint(_names_in(text)):
         notes.leave(element, f"{what} is left: it names what the role doesn't see.")
         return None
     return text
@@ -173,5 +200,6 @@ def _constant(expression: str) -> str | None:
 
 
 def _plain_format(form: str | None) -> str | None:
-    """A format without its style, as of ``|#,##0|style=red``."""
-    return form.split("|")[1] if form and form.startswith("|") else form
+    """A format without its style, as of ``|#,##0|style=red``; named ones as Mondrian prints them."""
+    plain = form.split("|")[1] if form and form.startswith("|") else form
+    return _NAMED.get(plain.strip().lower(), plain) if plain else plain

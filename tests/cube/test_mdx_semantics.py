@@ -406,6 +406,10 @@ def test_slicer_set_is_aggregated(server: CubeServer) -> None:
         ("SELECT FROM (SELECT {[Sex].[W]} * {[Place].[28]} ON 0 FROM Tax WHERE [Time].[2023])", [1]),
         ("SELECT FROM (SELECT [Place].[28] ON 0 FROM (SELECT [Place].[Town].Members ON 0 FROM Tax))", [3]),
         ("SELECT FROM Tax WHERE {[Place].[All], [Place].[28]}", [3]),
+        # Without a total, what a part leaves of the default member, else of the first one.
+        ("SELECT FROM (SELECT {[Time].[2022].[02], [Time].[2023].[01]} ON 0 FROM Tax)", [2]),
+        ("SELECT FROM (SELECT {[Time].[2023].[01], [Time].[2023].[03]} ON 0 FROM Tax)", [3]),
+        ("SELECT [Measures].[Highest] ON 0 FROM (SELECT [Time].[2023].Children ON 0 FROM Tax)", [300]),
     ],
 )
 def test_sub_selects(server: CubeServer, text: str, expected: list[float]) -> None:

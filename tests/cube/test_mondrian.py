@@ -13,6 +13,7 @@ from app.cube.server import Server
 from app.domain.errors import UserError
 from app.mdx import parse
 from app.pipeline.define_cube import read_cube
+from app.pipeline.explore import explore
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.toml import Mistakes, read_document
 
@@ -208,6 +209,37 @@ def test_virtual_cubes_hold_the_facts_of_several(folder: Path) -> None:
         "Units": None, "Lines": None, "Pieces": 50, "Turns": None,
     }  # fmt: skip
     both.close()
+
+
+def test_a_virtual_cube_has_what_its_calculated_measures_are_made_of(folder: Path) -> None:
+    more = """<VirtualCubeMeasure cubeName="Sales" name="[Measures].[Doubled]"/>
+    <VirtualCubeMeasure cubeName="Sales" name="[Measures].[Units]"/>"""
+    doubled = '<CalculatedMember name="Doubled" dimension="Measures" formula="2 * [Measures].[Per unit]"/>'
+    schema = SCHEMA.replace('<NamedSet name="South', f'{doubled}<NamedSet name="South')
+    schema = schema.replace('<VirtualCubeMeasure cubeName="Sales" name="[Measures].[Units]"/>', more, 1)
+    (folder / "shop.xml").write_text(schema)
+    imported = import_schema(folder / "shop.xml", f"sqlite:///{folder / 'shop.db'}")
+    list(write_files(imported.files, folder / "cubes"))
+    both = opened(folder, "both.toml")
+    assert [measure.name for measure in both.discover().measures] == ["Units", "Lines", "Turnover", "Pieces"]
+    found = table(both, "SELECT {[Doubled], [Pieces]} ON 0 FROM Both WHERE [Time].[2024]")
+    assert found == {"Doubled": pytest.approx(26 / 11), "Pieces": 50}
+    both.close()
+    for name, by in (("Per unit", "Doubled"), ("Turnover", "Per unit")):
+        assert any(f"measure {name} of cube Sales comes too: {by} needs it" in item for item in imported.left)
+
+
+@pytest.mark.parametrize(
+    ("form", "digits"), [("Standard", "11"), ("|Fixed|style=red", "11"), ("Percent", "1100.00%")]
+)
+def test_named_formats_print_as_mondrian_prints_them(folder: Path, form: str, digits: str) -> None:
+    (folder / "shop.xml").write_text(SCHEMA.replace('formatString="#,##0"', f'formatString="{form}"', 1))
+    imported = import_schema(folder / "shop.xml", f"sqlite:///{folder / 'shop.db'}")
+    list(write_files(imported.files, folder / "cubes"))
+    sales = opened(folder, "sales.toml")
+    answer = explore(sales, parse("SELECT [Units] ON 0 FROM Sales WHERE [Time].[2024]"), "en")
+    assert answer.texts == (digits,)
+    sales.close()
 
 
 ROLES = """
