@@ -6,16 +6,17 @@ import csv
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
+from app.cube import duckdb_file
 from app.domain.errors import Mistake, OperatorError, UserError
 
 _CHUNK = 50_000
@@ -158,6 +159,10 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
     OperatorError
         When the database can't be reached.
     """
+    if url.startswith(duckdb_file.PREFIX):
+        # SQLAlchemy reads a backslash before a colon as a colon that is none of a parameter.
+        with duckdb_file.open_rows(url, statement.replace("\\:", ":")) as rows:
+            return _read(rows.names, rows)
     try:
         engine = sa.create_engine(url)
     except ModuleNotFoundError as error:
@@ -168,7 +173,8 @@ def read_database(url: str, statement: str) -> tuple[pa.Table, str]:
     try:
         with engine.connect() as plain:
             connection = _reading_only(plain)
-            return _read(connection.execution_options(stream_results=True).execute(sa.text(statement)))
+            result = connection.execution_options(stream_results=True).execute(sa.text(statement))
+            return _read(list(result.keys()), result)
     except sa.exc.OperationalError as error:
         raise OperatorError(f"Database {where} can't be read: {_first_line(error.orig)}.") from error
     except sa.exc.SQLAlchemyError as error:
@@ -190,8 +196,11 @@ def _reading_only(connection: sa.Connection) -> sa.Connection:
     return connection
 
 
-def _read(result: sa.CursorResult[Any]) -> tuple[pa.Table, str]:
-    names = list(result.keys())
+class _Rows(Protocol):
+    def fetchmany(self, size: int, /) -> Sequence[Sequence[Any]]: ...
+
+
+def _read(names: Sequence[str], result: _Rows) -> tuple[pa.Table, str]:
     columns: list[list[Any]] = [[] for _ in names]
     digest = 0
     n = 0

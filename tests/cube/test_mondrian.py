@@ -6,11 +6,13 @@ import re
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from app.cube.duckdb import open_cube
 from app.cube.server import Server
-from app.domain.errors import UserError
+from app.cube.sources import read_database
+from app.domain.errors import OperatorError, UserError
 from app.mdx import parse
 from app.pipeline.define_cube import read_cube
 from app.pipeline.explore import explore
@@ -195,6 +197,46 @@ def test_cubes_answer_as_the_schema_means(folder: Path) -> None:
     area = 'WITH MEMBER [Measures].[A] AS [Store].CurrentMember.Properties("Area", TYPED)'
     assert table(sales, f"{area} SELECT {{[A]}} ON 0 FROM Sales WHERE [Store].[Shop].[Two]") == {"A": 30}
     sales.close()
+
+
+def test_facts_may_stand_in_a_duckdb_file(folder: Path) -> None:
+    file = folder / "shop.duckdb"
+    with duckdb.connect(file) as database:
+        database.execute(TABLES)
+    list(write_files(import_schema(folder / "shop.xml", f"duckdb:///{file}").files, folder / "cubes"))
+    for name in ("sales.toml", "both.toml"):
+        cube = opened(folder, name)
+        query = f"SELECT {{[Units], [Lines]}} ON 0 FROM {name[:-5]} WHERE ([Time].[2023], [Store].[Oslo])"
+        assert table(cube, query) == {"Units": 3, "Lines": 1}
+        cube.close()
+    sales = opened(folder, "sales.toml")
+    units = table(sales, "SELECT [Promo].[Kind].Members ON 0 FROM Sales WHERE [Time].[2023]")
+    assert units["It's: an ad"] == 7
+    sales.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "sql", "error", "cause"),
+    [
+        ("none.duckdb", "select 1", OperatorError, "can't be read"),
+        ("shop.duckdb", "select * from nothing", UserError, "refuses the query: .*nothing"),
+        (
+            "shop.duckdb",
+            "insert into day values (3, 2025, 1, 1)",
+            UserError,
+            "refuses the query: .*read-only",
+        ),
+        ("shop.duckdb", "select * from read_text('{}')", UserError, "refuses the query: .*disabled"),
+        ("shop.duckdb", "set enable_external_access = true", UserError, "refuses the query"),
+    ],
+)
+def test_a_duckdb_file_is_read_and_no_other(
+    folder: Path, url: str, sql: str, error: type[Exception], cause: str
+) -> None:
+    with duckdb.connect(folder / "shop.duckdb") as database:
+        database.execute(TABLES)
+    with pytest.raises(error, match=cause):
+        read_database(f"duckdb:///{folder / url}", sql.format(folder / "shop.xml"))
 
 
 def test_virtual_cubes_hold_the_facts_of_several(folder: Path) -> None:
