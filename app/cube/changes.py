@@ -1,7 +1,8 @@
 """Who changed between two states of the facts: contributor profiles of the difference.
 
 The rows that both states have cancel out; what is left is a cube of its own, whose contributors are those
-that came, went or were corrected. A cell that none of them changes has no profile there.
+that came, went or were corrected. A cell that none of them changes has no profile there. Rows whose
+contributors were given other names in between are known again by what they say.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from app.domain.known import FactRows, row_hashes
 
 Rows = NDArray[np.intp]
 
+#: Which part of the contributors or rows must speak for new names of the same respondents, and how many rows
+#: that can't be alike by chance.
+MOST = 0.5
+ENOUGH = 20
+
 
 class Changes:
     """The difference between an earlier state of the facts and a later one.
@@ -45,10 +51,13 @@ class Changes:
         self._named = before.who is not None and after.who is not None
         came, went = _left_over(old, new, self._named)
         if self._named:
+            came, went, renumbered = _without_renamed(old, new, came, went)
+            self._named = not renumbered
+        if self._named:
             joined = _Part.join(new.take(came), old.take(went), -1.0)
             self._parts = [[joined.of(measure, True) for measure in range(len(cube.measures))]]
         else:
-            # Rows without names can't be told to be the same contributor's: as few are counted as may be.
+            # Who came and who went can't be told to be the same contributor: as few are counted as may be.
             self._parts = [
                 [part.of(measure, False) for measure in range(len(cube.measures))]
                 for part in (new.take(came), old.take(went))
@@ -181,6 +190,32 @@ def _members(old: Hierarchy, new: Hierarchy) -> IntArray:
         elif new.has_all:
             found[member] = 0
     return found
+
+
+def _without_renamed(old: _Part, new: _Part, came: Rows, went: Rows) -> tuple[Rows, Rows, bool]:
+    """Rows that came and went without those that did both under a new name, and whether there are such.
+
+    A delivery with new pseudonyms has nobody in common with the one before, and what changed in it would
+    hide behind all that seems to have. Of the rows whose contributors only one state knows, those that say
+    the same cancel out where that is no chance: most contributors have gone while most of their rows are
+    there again, or so are many rows that can be told apart.
+    """
+    strangers = np.flatnonzero(~np.isin(new.contributor[came], old.contributor))
+    gone = np.flatnonzero(~np.isin(old.contributor[went], new.contributor))
+    still, off = _left_over(old.take(went[gone]), new.take(came[strangers]), False)
+    met = len(gone) - len(off)
+    if not met or met < MOST * min(len(gone), len(strangers)):
+        return came, went, False
+    again = old.take(np.delete(went[gone], off))
+    kinds = len(np.unique(row_hashes([*again.leaf, *again.amounts])))
+    everybody = len(np.unique(old.contributor))
+    most_gone = len(np.unique(old.contributor[went[gone]])) >= MOST * everybody
+    if not most_gone and (met < ENOUGH or kinds < MOST * met):
+        return came, went, False
+    kept, lost = np.ones(len(came), dtype=np.bool_), np.ones(len(went), dtype=np.bool_)
+    kept[np.delete(strangers, still)] = False
+    lost[np.delete(gone, off)] = False
+    return came[kept], went[lost], True
 
 
 def _left_over(old: _Part, new: _Part, named: bool) -> tuple[Rows, Rows]:

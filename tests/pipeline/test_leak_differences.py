@@ -205,6 +205,40 @@ def test_one_respondent_is_no_difference_on_either_database(office: Path, url: s
     store.close()
 
 
+def renumbered(rows: Rows, towns: Sequence[str] = TOWNS) -> Rows:
+    """The same firms under new pseudonyms, be it those of some towns alone."""
+    return [
+        {**row, "firm": f"n{row['firm']}", "holding": row["holding"] and f"n{row['holding']}"}
+        if row["town"] in towns
+        else row
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("towns", [TOWNS, ("a1", "a2")], ids=["all", "some"])
+@pytest.mark.parametrize("kind", ["added", "corrected", "moved"])
+def test_new_pseudonyms_hide_no_change(kind: str, towns: Sequence[str], office: Path, store: Store) -> None:
+    before, after = firms(), CHANGES[kind](firms())
+    first, second = release(office, store, before), release(office, store, renumbered(after, towns))
+    assert second.verdicts.reasons[DIFFERENCE].any()
+    assert_no_difference_tells([first, second], before, after)
+
+
+def test_new_pseudonyms_alone_change_nothing(office: Path, store: Store) -> None:
+    first = release(office, store, firms())
+    second = release(office, store, renumbered(firms()))
+    assert DIFFERENCE not in second.verdicts.reasons
+    assert first.status.tolist() == second.status.tolist()
+
+
+def test_other_respondents_are_no_renumbered_ones(office: Path, store: Store) -> None:
+    release(office, store, firms())
+    second = release(office, store, renumbered(firms(seed=2)))
+    many = second.verdicts.reasons.get(DIFFERENCE, np.zeros(len(second.status), dtype=bool))
+    total = second.keys.index("Firms | [Measures].[Turnover]")
+    assert not many[total]
+
+
 def test_rows_without_names_are_compared_too(tmp_path: Path, store: Store) -> None:
     cube = CUBE.replace('respondent = "firm"\nholding = "holding"\n', "")
     office = write_office(tmp_path / "o", cube=cube)
