@@ -20,6 +20,7 @@ from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.lp import LinearProgram
 from solver.presolve import merge_cells
+from solver.units import units_of
 
 _STILL = 1e-9
 _ROUNDING = 1e-7
@@ -60,6 +61,7 @@ class Intervals:
         for levels in (self.claims.lpl, self.claims.upl, self.claims.spl):
             np.minimum.at(smallest, self.claims.cell, np.where(levels > 0, levels, np.inf))
         self._whole: _System | None = None
+        self._units: FloatArray = np.ones(0)
         self._plain_levels = smallest
 
     @cached_property
@@ -244,7 +246,18 @@ class Intervals:
     ) -> tuple[float, FloatArray]:
         """How far a cell moves for an attacker, and the multipliers of the relations that limit it."""
         if self._whole is None:
-            self._whole = _System(self._matrix, self._lo, self._hi, self._plain_levels, self._clock)
+            found = units_of(self._matrix)
+            self._units = np.ones(self._instance.n) if found is None else found
+            scaled = sparse.csr_array(
+                (
+                    self._matrix.data * self._units[self._matrix.indices],
+                    self._matrix.indices,
+                    self._matrix.indptr,
+                ),
+                shape=self._matrix.shape,
+            )
+            lo, hi, level = (part / self._units for part in (self._lo, self._hi, self._plain_levels))
+            self._whole = _System(scaled, lo, hi, level, self._clock)
         system = self._whole
         number = int(system.part_of[cell])
         if number < 0 or (known is not None and cell in known):
@@ -252,9 +265,9 @@ class Intervals:
         part, program = system.parts[number], system.program(number)
         mine = _NOTHING if known is None else known[system.part_of[known] == number]
         program.hold(np.searchsorted(part, mine))
-        found = program.limit(int(np.searchsorted(part, cell)), direction)
+        reach, gamma = program.limit(int(np.searchsorted(part, cell)), direction)
         program.hold(_NOTHING)
-        return found
+        return reach * float(self._units[cell]), gamma * float(self._units[cell])
 
 
 def _snapped(reach: FloatArray, room: FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from solver.columns import keep_entries, keep_rows
 from solver.entries import row_of
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
+from solver.units import units_of
 
 # No circuit of a table's relations amplifies a movement by nearly this much (times the ratio of
 # largest to smallest coefficient), so more room than this many levels is as good as unlimited, and
@@ -262,7 +263,8 @@ def merge_cells(
     """Freeze, tie and tighten to a fixed point.
 
     Returns the reduced matrix (m' × n, only root columns that can move are used), per cell its
-    root and ratio (z_cell = ratio · z_root), and the room of the roots.
+    root and ratio (z_cell = ratio · z_root), and the room of the roots, in units of their own where
+    relations tie cells of very different size.
     """
     n = len(lo)
     root, ratio = np.arange(n), np.ones(n)
@@ -280,7 +282,7 @@ def merge_cells(
             continue
         pairs = np.flatnonzero(sizes == 2)
         if not len(pairs):
-            return keep_rows(matrix, sizes > 2), root, ratio, lo, hi
+            return _in_units(keep_rows(matrix, sizes > 2), root, ratio, lo, hi)
         start = matrix.indptr[pairs]
         parent, step = _tie(
             n, matrix.indices[start], matrix.indices[start + 1], matrix.data[start], matrix.data[start + 1]
@@ -300,6 +302,18 @@ def merge_cells(
         # Equal and opposite terms cancel only up to rounding when ratios are not ±1.
         folded = keep_entries(folded, np.abs(folded.data) >= 1e-12)
         matrix = keep_rows(folded, np.diff(folded.indptr) > 0)
+
+
+def _in_units(
+    matrix: sparse.csr_array, root: IntArray, ratio: FloatArray, lo: FloatArray, hi: FloatArray
+) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
+    units = units_of(matrix)
+    if units is None:
+        return matrix, root, ratio, lo, hi
+    scaled = sparse.csr_array(
+        (matrix.data * units[matrix.indices], matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+    return scaled, root, ratio * units[root], lo / units, hi / units
 
 
 def _tie(
