@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.redteam.algebra import Linear, Meaning
+from app.redteam.bands import PublicBand, bands_of, missing_cells
 from app.redteam.knowledge import Knowledge
 from app.redteam.structure import Coordinates, PublicHierarchy, Structure
 from app.redteam.words import NotUnderstoodError
@@ -99,9 +101,29 @@ def build_system(knowledge: Knowledge) -> System:
     for formula in formulas:
         _add_formula(system, formula)
     additive = {i for i in names if structure.measures[i[0]].additive}
+    bands = tuple(bands_of(knowledge))
+    for identity in missing_cells(bands, additive) - additive:
+        system.cell(identity, _floor(knowledge, identity))
+        additive.add(identity)
     _hierarchy_rows(system, knowledge, additive)
     _part_rows(system, structure)
+    _band_rows(system, bands)
     return system
+
+
+def _band_rows(system: System, bands: Sequence[PublicBand]) -> None:
+    """Sums of bands between so many times the ends of these."""
+    for band in bands:
+        for identity, number in tuple(system.numbers.items()):
+            count = system.numbers.get((band.counted, *identity[1:]))
+            ends = band.of(identity[band.column]) if identity[0] == band.summed else None
+            if count is None or ends is None or any(name.startswith("=") for name in identity):
+                continue
+            low, high = ends
+            if math.isfinite(low) and low:
+                system.rows.append(({number: 1 / low, count: -1.0}, 0.0, math.inf))
+            if math.isfinite(high) and high:
+                system.rows.append(({number: 1 / high, count: -1.0}, -math.inf, 0.0))
 
 
 def _part_rows(system: System, structure: Structure) -> None:
