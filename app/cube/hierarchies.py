@@ -381,6 +381,7 @@ def _hierarchy(
             f"{name}.{quote(level.name)}",
             level.captions or {language: level.name},
             level.period,
+            level.bands,
         )
         for level in definition.levels
     ]

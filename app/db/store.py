@@ -44,6 +44,7 @@ RELEASED_CLASSES: tuple[type, ...] = (
     masked.CellStyle,
     masked.Layout,
     cube.Cube,
+    cube.Cuts,
     cube.Hierarchy,
     cube.Level,
     cube.Measure,

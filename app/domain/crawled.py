@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.bands import Band
 from app.domain.cell_key import cell_keys
 from app.domain.cube import Cube, IntArray
 from app.domain.equation import Equations
@@ -62,6 +63,8 @@ class CubeCells:
         The data that this was found in.
     places
         Where the published rows stand on the sheets.
+    bands
+        Hierarchies whose members divide a measure by size.
     """
 
     cube: Cube
@@ -75,6 +78,7 @@ class CubeCells:
     derived: Derived
     fingerprint: str
     places: Places
+    bands: tuple[Band, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_published <= self.n_given <= len(self.coords) == len(self.values):

@@ -25,17 +25,29 @@ def text_in(texts: Texts, language: str) -> str:
 
 
 @dataclass(frozen=True)
+class Cuts:
+    """That a level's members, in their order, divide the values of a summed measure by size.
+
+    ``cuts`` are the numbers between each two of them, rising, or these and both ends.
+    """
+
+    measure: str
+    cuts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Level:
     """A level of a hierarchy; ``unique_name`` as in ``[Geography].[Province]``.
 
     ``period`` is what its members are in time: ``year``, ``quarter``, ``month`` or ``week``; "" where nobody
-    said it.
+    said it. ``bands`` is what somebody said of its members as bands.
     """
 
     name: str
     unique_name: str
     captions: Texts
     period: str = ""
+    bands: Cuts | None = None
 
 
 @dataclass(frozen=True, eq=False)

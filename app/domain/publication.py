@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from app.domain.cube import Measure, Texts
+from app.domain.cube import Cuts, Measure, Texts
 from app.domain.shapes import Shapes
 
 View = Literal["table", "chart", "map"]
@@ -89,6 +89,7 @@ class LevelDefinition:
     ``period``: what its members are in time (``year``, ``quarter``, ``month``, ``week``).
     ``hidden``: which members are none of the hierarchy, so that those beneath stand under the member above:
     those whose name is ``blank``, or is that of the ``parent`` too.
+    ``bands``: which measure its members divide by size, and where.
     """
 
     name: str
@@ -104,6 +105,7 @@ class LevelDefinition:
     member_name: str | None = None
     period: str = ""
     hidden: str = ""
+    bands: Cuts | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from app.domain.bands import bounds_by_bands
 from app.domain.bounds import bounds_of
 from app.domain.completeness import joined, missing_relations
 from app.domain.crawled import Crawl, CubeCells
@@ -100,7 +101,12 @@ def problems_of(
     value = np.nan_to_num(cells.values)
     bounds = bounds_of(
         cells.space, cells.coords, cells.values, tuple(item.aggregator for item in cells.cube.measures)
-    ).and_others(bounds_between(cells.space, cells.coords, cells.values, cells.cube.measures), len(cells))
+    )
+    for more in (
+        bounds_between(cells.space, cells.coords, cells.values, cells.cube.measures),
+        bounds_by_bands(cells.space, cells.coords, cells.values, cells.bands),
+    ):
+        bounds = bounds.and_others(more, len(cells))
     exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
     equations = joined(exact, bounds.equations)
     past = verdicts.earlier

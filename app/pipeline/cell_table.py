@@ -22,6 +22,7 @@ from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
+from app.pipeline.bands import find_bands
 from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
 from app.pipeline.parts import with_parts
@@ -136,6 +137,7 @@ class CellTable:
             derived=Derived(derived.cell, derived.indptr, place[derived.indices]),
             fingerprint=self.fingerprint,
             places=self._places(row[: self._n_cells]),
+            bands=find_bands(self.cube, self.server.facts(), self._twins),
         )
         return cells, row[: self._n_cells]
 

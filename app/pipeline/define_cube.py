@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from app.domain.cube import Texts
+from app.domain.cube import Cuts, Texts
 from app.domain.errors import UserError
 from app.domain.publication import (
     CalculatedDefinition,
@@ -53,10 +54,17 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     captions = reader.texts("caption", languages)
     engine = reader.choice("engine", (FACTS, *DATABASES, *REMOTE), FACTS)
     remote: RemoteDefinition | None = None
+    # What levels say of measures is checked as they are read.
+    mine = reader.values.get("measure")
+    sums = tuple(
+        str(item.get("name"))
+        for item in (mine if isinstance(mine, list) else ())
+        if isinstance(item, dict) and item.get("aggregator") == "sum"
+    )
     facts, columns, dimensions = _NO_FACTS, Columns("", None), tuple[DimensionDefinition, ...]()
     if engine not in REMOTE:
         facts, columns = _facts(reader, folder, engine)
-        dimensions = tuple(_dimensions(reader, folder, languages, columns))
+        dimensions = tuple(_dimensions(reader, folder, languages, columns, sums))
         if not dimensions and "dimension" in reader.values:
             reader.wrong("The cube has no dimension.", "Add one as [[dimension]].")
     else:
@@ -128,7 +136,7 @@ def _file(reader: Reader, key: str, file: str, folder: Path) -> tuple[str, Colum
 
 
 def _dimensions(
-    reader: Reader, folder: Path, languages: tuple[str, ...], facts: Columns
+    reader: Reader, folder: Path, languages: tuple[str, ...], facts: Columns, sums: tuple[str, ...]
 ) -> Iterator[DimensionDefinition]:
     seen: set[str] = set()
     for table in reader.tables("dimension", required=True):
@@ -160,7 +168,7 @@ def _dimensions(
         elif key is not None or fact is not None:
             table.wrong("Keys key and fact join a dimension table.", "Give table, or leave them out.")
         lists_unknown = table.flag("unknown", True)
-        hierarchies = tuple(_hierarchies(table, name, captions, languages, columns))
+        hierarchies = tuple(_hierarchies(table, name, captions, languages, columns, sums))
         if not hierarchies:
             table.wrong(f"Dimension {name} has no hierarchy.", "Add one as [[dimension.hierarchy]].")
         table.done()
@@ -168,7 +176,12 @@ def _dimensions(
 
 
 def _hierarchies(
-    reader: Reader, dimension: str, called: Texts, languages: tuple[str, ...], columns: Columns
+    reader: Reader,
+    dimension: str,
+    called: Texts,
+    languages: tuple[str, ...],
+    columns: Columns,
+    sums: tuple[str, ...],
 ) -> Iterator[HierarchyDefinition]:
     seen: set[str] = set()
     for table in reader.tables("hierarchy"):
@@ -184,7 +197,7 @@ def _hierarchies(
         if all_name is not None and everything is None:
             table.wrong("Key all-name goes with all.", "Give all, or leave it out.", "all-name")
         time = table.flag("time", False)
-        levels = tuple(_levels(table, languages, columns))
+        levels = tuple(_levels(table, languages, columns, sums))
         if not levels:
             table.wrong(f"Hierarchy {name} has no level.", "Add one as [[dimension.hierarchy.level]].")
         if len(levels) > 1 and any(level.parent is not None for level in levels):
@@ -194,7 +207,9 @@ def _hierarchies(
         yield HierarchyDefinition(name, captions, everything, levels, default, time, all_name)
 
 
-def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Iterator[LevelDefinition]:
+def _levels(
+    reader: Reader, languages: tuple[str, ...], columns: Columns, sums: tuple[str, ...]
+) -> Iterator[LevelDefinition]:
     seen: set[str] = set()
     for table in reader.tables("level"):
         name = table.text("name", required=True) or ""
@@ -223,6 +238,7 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
         columns.check(table, "member-name", member_name)
         period = table.choice("period", PERIODS, "") if "period" in table.values else ""
         hidden = table.choice("hidden", HIDDEN, "") if "hidden" in table.values else ""
+        bands = _bands(table, sums)
         table.done()
         yield LevelDefinition(
             name,
@@ -237,7 +253,23 @@ def _levels(reader: Reader, languages: tuple[str, ...], columns: Columns) -> Ite
             member_name=member_name,
             period=period,
             hidden=hidden,
+            bands=bands,
         )
+
+
+def _bands(reader: Reader, sums: tuple[str, ...]) -> Cuts | None:
+    """Which of the summed measures a level's members divide, and where."""
+    table = reader.table("bands")
+    if table is None:
+        return None
+    measure = table.text("measure", required=True) or ""
+    if measure and measure not in sums:
+        table.wrong(f"Measure {measure} is no sum of this cube.", nearest(measure, sums), "measure")
+    cuts = table.numbers("cuts", required=True)
+    if any(a >= b for a, b in pairwise(cuts)):
+        table.wrong("The cuts of bands rise.", "Give them in the order of the members.", "cuts")
+    table.done()
+    return Cuts(measure, cuts)
 
 
 def _measures(

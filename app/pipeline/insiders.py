@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from app.domain.crawled import CubeCells
-from app.domain.lattice import Bools, Longs
+from app.domain.lattice import Bools, Longs, row_of
 from solver import Insider
 
 Floats = NDArray[np.float64]
@@ -133,6 +133,12 @@ def learn(relations: sparse.csr_array, holder: Longs, hidden: Bools, protected: 
     if not len(alone):
         return {}
     groups = np.split(*_runs(alone, holder[alone]))
+    # A slack that stands in one relation alone takes up any movement: that relation binds nobody.
+    slack = hidden & ~protected & (np.arange(len(hidden)) >= len(holder))
+    slack &= np.bincount(relations.indices, minlength=len(hidden)) == 1
+    free = np.unique(row_of(relations.indptr)[slack[relations.indices]])
+    relations = relations[np.setdiff1d(np.arange(relations.shape[0]), free)]
+    hidden = hidden & ~slack
     cells = np.flatnonzero(hidden)
     moves = np.zeros((len(hidden), min(max(map(len, groups)), MOST_KNOWN) + SPARE))
     moves[cells] = _directions(sparse.csr_array(relations[:, cells]), moves.shape[1])

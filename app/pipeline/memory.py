@@ -10,7 +10,7 @@ import numpy as np
 
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
-from app.domain import crawled, equation, known, lattice
+from app.domain import bands, crawled, equation, known, lattice
 from app.domain.crawled import Crawl
 from app.domain.errors import OperatorError, UserError
 from app.domain.known import FactRows, ShownCells
@@ -43,6 +43,7 @@ class Memory:
 REMEMBERED = Codec(
     (
         *RELEASED_CLASSES,
+        bands.Band,
         crawled.CubeCells,
         crawled.Derived,
         equation.Equations,

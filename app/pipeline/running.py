@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from app.cube.port import CubeServer
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
-from app.domain import crawled, equation, lattice, primary
+from app.domain import bands, crawled, equation, lattice, primary
 from app.domain.errors import UserError
 from app.domain.known import Earlier
 from app.domain.progress import ProgressCallback
@@ -27,6 +27,7 @@ from solver import AuditReport, Exposure, Insider, Instance, Solution
 RESULTS = Codec(
     (
         *RELEASED_CLASSES,
+        bands.Band,
         audit_step.Breach,
         audit_step.ReleaseAudit,
         build_step.Problem,

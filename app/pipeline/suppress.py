@@ -15,6 +15,7 @@ from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems
 from app.pipeline.insiders import Levels, find_insiders, learn
+from app.pipeline.stages import decided_first, ranks_of
 from app.pipeline.unions import Union, UnionJudge, exposed_unions, judged_again, unions_in, with_unions
 from solver import InfeasibleError, Insider, Instance, Progress, Solution, SolverError, Status, solve
 from solver.audit import find_exposures
@@ -87,18 +88,66 @@ def suppress(
 
         share = effort * sizes[number] / sum(sizes[number:])
         decided = frozenset(cells.keys(problem.rows[verdicts.must_show[problem.rows]]))
-        solution, solved = _solve(instance, tell, share, decided, begin)
+        solution, solved, instance, took = _begin(
+            problem, cells, verdicts, instance, hidden[problem.cube], tell, share, decided, begin
+        )
         solution, solved = _go_on(problem, cells, instance, solution, solved, judge, tell, decided)
         if solved is not instance:
             instances[number] = solved
         # However short the search was, whoever watches hears what came of it.
         tell(Progress("solved", solution.lower_bound, solution.cost, solution.seconds))
         solutions.append(solution)
-        effort = max(effort - float(solution.statistics["work"]), MIN_EFFORT)
+        effort = max(effort - took - float(solution.statistics["work"]), MIN_EFFORT)
         _mark(problem, cells, solution, hidden[problem.cube])
     for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         close_coupling(cells, verdicts, hidden[place])
     return Suppression(tuple(hidden), tuple(solutions), instances)
+
+
+def _begin(
+    problem: Problem,
+    cells: CubeCells,
+    verdicts: CubePrimaries,
+    instance: Instance,
+    hidden: Bools,
+    tell: SolverProgress,
+    work_limit: float,
+    decided: frozenset[str],
+    begin: frozenset[str],
+) -> tuple[Solution, Instance, Instance, float]:
+    """The solution against outsiders and the insiders' first targets, its instance, the instance as it was
+    given with what earlier measures hide of tied ones, and the work that these took.
+
+    Tied measures come one after the other; the cost is that of all secondaries together.
+    """
+
+    def solve_part(part: Instance) -> Solution:
+        return _solve(part, tell, work_limit / 2, decided, begin)[0]
+
+    def bound(marked: Bools) -> Bools:
+        return _bound(cells, verdicts, marked)
+
+    ranks = ranks_of(cells, verdicts.partner)[problem.rows]
+    whole, parts = decided_first(problem, ranks, instance, hidden, bound, solve_part)
+    took = sum(float(part.statistics["work"]) for part in parts)
+    if not parts:
+        return *_solve(instance, tell, work_limit, decided, begin), instance, took
+    status = instance.status.copy()
+    tied = ranks > ranks.min()
+    status[: len(tied)][tied] = whole.status[: len(tied)][tied]
+    given = instance.replace(status=status)
+    solution, solved = _solve(whole, tell, max(work_limit - took, MIN_EFFORT), decided, begin)
+    solved = solved.replace(status=status)
+    cost = solved.cost(solution.hidden)
+    bound_below = min(sum(part.lower_bound for part in parts) + solution.lower_bound, cost)
+    solution = replace(
+        solution,
+        cost=cost,
+        lower_bound=bound_below,
+        gap=(cost - bound_below) / cost if cost > 0 else 0.0,
+        status="optimal" if bound_below == cost else "feasible",
+    )
+    return solution, solved, given, took
 
 
 def _solve(

@@ -198,6 +198,15 @@ class Reader:
             return ()
         return tuple(value)
 
+    def numbers(self, key: str, required: bool = False) -> tuple[float, ...]:
+        value = self.take(key, list, "a list of numbers", required)
+        if value is None:
+            return ()
+        if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in value):
+            self.wrong(f"Key {key} is of the wrong type.", "It takes a list of numbers.", key)
+            return ()
+        return tuple(map(float, value))
+
     def table(self, key: str, required: bool = False) -> Reader | None:
         value = self.take(key, dict, f"a table [{key}]", required)
         return None if value is None else self._inner(value, key)
