@@ -41,7 +41,8 @@ def bounds_between(space: Space, coords: IntArray, values: Floats, measures: Seq
     A bound that some cell of the data breaks doesn't hold for these measures, as where sampling weights are
     below one or amounts are missing; it is left out everywhere.
     """
-    there = ~np.isnan(values)
+    # Differences and other formulas of cells keep no such order.
+    there = ~np.isnan(values) & space.has_contributors(coords)
     own = (coords < space.own).all(axis=1) & there
     (place,) = space.pack(coords, without=0)
     of_members = [np.flatnonzero(own & (coords[:, 0] == number)) for number in range(len(measures))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from app.db import Store
 from app.domain.cube import Cube, Measure
 from app.domain.errors import UserError
 from app.domain.known import FactRows
+from app.domain.lattice import Space, Tree
+from app.domain.statistics import bounds_between
 from app.pipeline.define import draft_publication
 from app.pipeline.parts import ENOUGH, with_parts
 from tests.pipeline.offices import CUBE, PUBLICATION, write_office
@@ -150,3 +153,19 @@ def test_a_part_of_a_part_is_one_of_the_whole_and_a_tax_is_no_part_of_an_income(
         ("m1", "m2"), ("m2",), (), (),
     ]  # fmt: skip
     assert [measure.of_which for measure in with_parts(cube, None).measures] == [("m1",), (), (), ()]
+
+
+def test_a_difference_of_places_does_not_hide_that_a_part_is_no_more_than_its_whole() -> None:
+    """Between women and men the part may differ by more than the whole does: that says nothing of either."""
+    space = Space(
+        [Tree(np.array([-1, -1], dtype=np.int32), np.arange(2, dtype=np.int32), np.zeros(3, dtype=np.int64),
+              np.zeros(0, dtype=np.int32))],
+        np.array([True, True]),
+        [["whole", "part"], ["women", "men"]],
+    )  # fmt: skip
+    gap = space.number(1, [(0, 1.0), (1, -1.0)], "women - men")
+    measures = [Measure(name, name, {}, "sum", {}, "0", 0) for name in ("whole", "part")]
+    measures[1] = replace(measures[1], of_which=("whole",))
+    coords = np.array([(m, place) for place in (0, 1, gap) for m in (0, 1)], dtype=np.int32)
+    values = np.array([5.0, 5.0, 4.0, 1.0, 1.0, 4.0])
+    assert bounds_between(space, coords, values, measures).slack.tolist() == [0.0, 3.0]
