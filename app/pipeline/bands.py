@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from app.domain.bands import Band, widened
-from app.domain.cube import Cube, Hierarchy, Level
+from app.domain.cube import Cube, Hierarchy, IntArray, Level
 from app.domain.ends import ends_between, numbers_in
 from app.domain.equation import Floats
 from app.domain.errors import UserError
@@ -46,11 +46,18 @@ class _Units:
     within: tuple[tuple[int, int], ...] = ()
 
 
-def find_bands(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) -> tuple[Band, ...]:
+#: Cells (int32[n, 1+H]) and their values (float64[n]), nan where they have no facts.
+Told = tuple[IntArray, Floats]
+
+
+def find_bands(
+    cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = (), told: Told | None = None
+) -> tuple[Band, ...]:
     """The bands that the cube's definition names, and those that the facts show.
 
     A level is one if the values in its members lie one after the other. In few records that may be chance,
-    which nobody knows of: then the labels have to say it, with a number between each two.
+    which nobody knows of: then the labels have to say it, with a number between each two. Where the engine
+    keeps the facts, labels have to say it of the averages of the cells that are ``told``, as readers see.
 
     Raises
     ------
@@ -68,6 +75,8 @@ def find_bands(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) -
                 continue
             if facts is None:
                 bands = _said(cube, h, summed)
+                if not bands and told is not None:
+                    bands = list(_labelled(cube, h, summed, *told))
             else:
                 bands = list(_Search(cube, facts, who, h, summed).bands())
                 if measure.name in declared and not bands:
@@ -237,9 +246,10 @@ def _ancestors(hierarchy: Hierarchy, depth: int) -> Longs:
 
 
 def _divided(
-    hierarchy: Hierarchy, member: Longs, value: Floats, nonnegative: bool
+    hierarchy: Hierarchy, member: Longs, value: Floats, nonnegative: bool, by_labels: bool = False
 ) -> tuple[Floats, Floats] | None:
-    """Ends of the members of a level (float64[size] each) in which values (float64[k]) lie apart."""
+    """Ends of the members of a level (float64[size] each) in which values (float64[k]) lie apart, as it can't
+    be chance or (``by_labels``: only) as the labels say."""
     size = hierarchy.size
     step = max(len(value) // SAMPLE, 1)
     if step > 1 and _ranges(member[::step], value[::step], size) is None:
@@ -254,7 +264,7 @@ def _divided(
         any(most[a] <= number <= least[b] for number in labels[k] | labels[k + 1])
         for k, (a, b) in enumerate(pairs)
     )
-    if not said and not _is_sure(count[kept]):
+    if not said and (by_labels or not _is_sure(count[kept])):
         return None
     unit = unit_of(np.abs(value))
     low, high = np.full(size, -np.inf), np.full(size, np.inf)
@@ -357,6 +367,41 @@ def _said(cube: Cube, h: int, summed: int) -> list[Band]:
             if other.is_frequency
         ]
     return found
+
+
+def _labelled(cube: Cube, h: int, summed: int, coords: IntArray, values: Floats) -> Iterator[Band]:
+    """Levels whose labels have numbers between the averages of their members' cells."""
+    hierarchy, measure = cube.hierarchies[h], cube.measures[summed]
+    sizes = np.array([len(cube.measures), *(tree.size for tree in cube.hierarchies)])
+    own = (coords < sizes).all(axis=1)
+    place = np.ravel_multi_index(
+        tuple(np.unique(column, return_inverse=True)[1].reshape(-1) for column in coords[own, 1:].T),
+        tuple(len(np.unique(column)) for column in coords[own, 1:].T),
+    )
+    for counted, other in enumerate(cube.measures):
+        if not other.is_frequency:
+            continue
+        rows = [np.flatnonzero(own)[coords[own, 0] == item] for item in (counted, summed)]
+        at = [place[coords[own, 0] == item] for item in (counted, summed)]
+        _, first, second = np.intersect1d(at[0], at[1], return_indices=True)
+        count, total = rows[0][first], rows[1][second]
+        there = (values[count] > 0) & ~np.isnan(values[total])
+        member, value = (
+            coords[count[there], 1 + h].astype(np.int64),
+            values[total[there]] / values[count[there]],
+        )
+        low, high = np.full(hierarchy.size, -np.inf), np.full(hierarchy.size, np.inf)
+        filled = np.zeros(hierarchy.size, dtype=np.bool_)
+        for depth in range(int(hierarchy.has_all), len(hierarchy.levels)):
+            mine = hierarchy.depth[member] == depth
+            ends = _divided(hierarchy, member[mine], value[mine], measure.nonnegative, by_labels=True)
+            if ends is not None:
+                low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+                for number in np.unique(member[mine]).tolist():
+                    filled[number : hierarchy.last_descendant[number] + 1] = True
+        if filled.any():
+            low, high = widened(Tree.of(hierarchy.parent, hierarchy.last_descendant), low, high, filled)
+            yield Band(1 + h, counted, summed, low, high, filled, nonnegative=measure.nonnegative)
 
 
 def _finer(cube: Cube, band: Band, twin: Twin) -> Band:

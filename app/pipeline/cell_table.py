@@ -125,19 +125,20 @@ class CellTable:
         coords, extras = self._pruned(closure.coords)
         if self.server.fingerprint() != self.fingerprint:
             raise OperatorError(f"The data of cube {self.cube.name} changed during the crawl. Run it again.")
+        values = measured.values(closure.coords)
         cells = CubeCells(
             cube=with_parts(self.cube, self.server.facts()),
             extras=extras,
             coords=coords,
             n_published=n_published,
             n_given=len(order),
-            values=measured.values(closure.coords),
+            values=values,
             decimals=decimals,
             equations=closure.equations,
             derived=Derived(derived.cell, derived.indptr, place[derived.indices]),
             fingerprint=self.fingerprint,
             places=self._places(row[: self._n_cells]),
-            bands=find_bands(self.cube, self.server.facts(), self._twins),
+            bands=find_bands(self.cube, self.server.facts(), self._twins, (coords, values)),
         )
         return cells, row[: self._n_cells]
 

@@ -155,6 +155,21 @@ def test_a_hierarchy_that_a_finer_one_decides_is_told_of_the_finer_members() -> 
     assert [band.upper[1:].tolist() for band in mine] == [[11, 20, 29]]
 
 
+@pytest.mark.parametrize(("captions", "found"), [(("under 12", "12 to 21", "21 to 30", "over 30"), True),
+                                                 (("a", "b", "c", "d"), False)])  # fmt: skip
+def test_where_the_facts_stay_labels_and_the_averages_of_cells_tell_bands(
+    captions: tuple[str, ...], found: bool
+) -> None:
+    cube, facts = incomes(300, captions=captions)
+    grid = np.array(list(np.ndindex(3, 5, 4)), dtype=np.int32)
+    values = np.array([cell(cube, facts, row) for row in grid.tolist()])
+    bands = find_bands(cube, None, (), (grid, values))
+    assert [band.counted for band in bands] == ([COUNT, WHO] if found else [])
+    for band in bands:
+        assert band.lower.tolist() == [0, 0, 12, 21, 30]
+        assert band.upper.tolist() == [np.inf, 12, 21, 30, np.inf]
+
+
 def with_cuts(cube: Cube, *cuts: float) -> Cube:
     tree = cube.hierarchies[0]
     level = replace(tree.levels[1], bands=Cuts("sum", cuts))
