@@ -374,10 +374,7 @@ def _labelled(cube: Cube, h: int, summed: int, coords: IntArray, values: Floats)
     hierarchy, measure = cube.hierarchies[h], cube.measures[summed]
     sizes = np.array([len(cube.measures), *(tree.size for tree in cube.hierarchies)])
     own = (coords < sizes).all(axis=1)
-    place = np.ravel_multi_index(
-        tuple(np.unique(column, return_inverse=True)[1].reshape(-1) for column in coords[own, 1:].T),
-        tuple(len(np.unique(column)) for column in coords[own, 1:].T),
-    )
+    place = np.unique(coords[own, 1:], axis=0, return_inverse=True)[1].reshape(-1)
     for counted, other in enumerate(cube.measures):
         if not other.is_frequency:
             continue
