@@ -10,6 +10,7 @@ program; the reduced costs of the others follow from the row duals.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
 from solver.columns import take_columns
-from solver.errors import InternalError
+from solver.errors import InternalError, NumericalError
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
 from solver.presolve import Problem, Targets
@@ -182,7 +183,7 @@ class Region:
             if result.status == "limit":
                 raise OutOfTimeError
             if result.status != "optimal":
-                raise InternalError(f"an attacker problem ended {result.status}")
+                raise NumericalError(f"an attacker problem ended {result.status}")
             move[self.columns] = result.primal
             gamma[self._rows] = result.row_duals
         dual = self._transposed @ gamma
@@ -350,7 +351,8 @@ def without_safe_targets(
         for k in left[np.argsort(old.attacker[left], kind="stable")].tolist():
             if clock.out:
                 break
-            keep[k] = bool(_check_target(problem, region, certificates, k))
+            with suppress(NumericalError):
+                keep[k] = bool(_check_target(problem, region, certificates, k))
     except OutOfTimeError:
         keep &= ~certificates.met() | exposed
     left = np.flatnonzero(keep)

@@ -6,6 +6,7 @@ SolverError
 ├── InfeasibleError          whoever set the rules: no pattern can protect these cells
 │   └── UnreachableLevelError    the levels ask for more than the external bounds allow
 └── InternalError            us
+    └── NumericalError       us, where floating point gives up
 """
 
 from __future__ import annotations
@@ -129,3 +130,9 @@ class UnreachableLevelError(InfeasibleError):
 
 class InternalError(SolverError):
     """A guarantee of the package does not hold: a fault of ours, never of the input."""
+
+
+class NumericalError(InternalError):
+    """Numbers of too different size for floating point: a search ends with what it has, an audit goes on in
+    exact arithmetic. Nobody outside sees it but where there is no pattern at all.
+    """

@@ -17,7 +17,7 @@ from solver.borrow import borrow
 from solver.branching import Brancher, Node, cost_step
 from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
-from solver.errors import InternalError
+from solver.errors import InternalError, NumericalError
 from solver.heuristics.needs import Cover
 from solver.incumbent import complete, make_safe, round_up
 from solver.instance import BoolArray, FloatArray, IntArray
@@ -131,11 +131,11 @@ class Search:
         HiGHS's own cuts close most of the gap of two-dimensional and easy hierarchical tables at
         once, and then cut and branch does the rest; where they do not, the tree is faster.
         """
-        with suppress(OutOfTimeError):
+        with suppress(OutOfTimeError, NumericalError):
             # What was found and proven until then stands.
             self._run()
         if not self.safe and self._root is not None and not self._patience.out:
-            with suppress(OutOfTimeError):
+            with suppress(OutOfTimeError, NumericalError):
                 self._round(self._point(self._root))
 
     def _run(self) -> None:
@@ -428,7 +428,7 @@ class Search:
         for shortfall in shortfalls:
             cuts += knapsack_cuts(shortfall.coefs, shortfall.level, self._problem.forced, point, 1e-9)
         if not cuts:
-            raise InternalError("an unsafe pattern violates no inequality")
+            raise NumericalError("an unsafe pattern violates no inequality")
         return cuts
 
     def _round(self, x: FloatArray) -> None:

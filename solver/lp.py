@@ -6,6 +6,7 @@ rows costs a few simplex pivots. :func:`bound_cells` uses that for interval prob
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.errors import InternalError
+from solver.errors import InternalError, NumericalError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,6 +35,8 @@ _STATUS: dict[Any, LpStatus] = {
     highspy.HighsModelStatus.kObjectiveTarget: "limit",
 }
 
+#: Options for a program that the simplex as it was asked for doesn't finish.
+_OTHER_WAY: Mapping[str, object] = {"presolve": "on", "simplex_strategy": 1, "simplex_scale_strategy": 0}
 _ERROR = highspy.HighsStatus.kError
 _INFINITY = highspy.kHighsInf
 
@@ -337,20 +340,31 @@ class LinearProgram:
             highs.setOptionValue("mip_rel_gap", gap)
         if cutoff is not None:
             highs.setOptionValue("objective_bound", cutoff)
-        code = highs.run()
-        status = _STATUS.get(highs.getModelStatus())
-        if status is None or code == _ERROR:
+        status = self._run()
+        if status is None:
             # Another user of HiGHS in this process may have fixed the number of threads of all; on one
             # thread of those, the result is the same.
-            highs.setOptionValue("threads", 0)
-            highs.setOptionValue("parallel", "off")
-            highs.clearSolver()
-            code = highs.run()
-            status = _STATUS.get(highs.getModelStatus())
-        if status is None or code == _ERROR:
-            raise InternalError(f"HiGHS stopped with {highs.modelStatusToString(highs.getModelStatus())}")
+            status = self._run({"threads": 0, "parallel": "off"})
+        if status is None and not self._integral:
+            # Numbers of very different size, or a relation without a column: presolve often gets by.
+            before = {name: highs.getOptionValue(name)[1] for name in _OTHER_WAY}
+            status = self._run(_OTHER_WAY)
+            for name, value in before.items():
+                highs.setOptionValue(name, value)
+        if status is None:
+            raise NumericalError(f"HiGHS stopped with {highs.modelStatusToString(highs.getModelStatus())}")
         self._count()
         return self._result(status)
+
+    def _run(self, options: Mapping[str, object] | None = None) -> LpStatus | None:
+        """Run HiGHS, from scratch if with other options, which then stay; None if it comes to nothing."""
+        highs = self._highs
+        if options is not None:
+            for name, value in options.items():
+                highs.setOptionValue(name, value)
+            highs.clearSolver()
+        code = highs.run()
+        return None if code == _ERROR else _STATUS.get(highs.getModelStatus())
 
     def _count(self) -> None:
         """Add the effort of the last solve to :attr:`work`: about its milliseconds, but the same on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,14 @@ from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
 from solver.cuts import relation_cuts
-from solver.errors import InfeasibleError, InputError, InternalError, SolverError, UnreachableLevelError
+from solver.errors import (
+    InfeasibleError,
+    InputError,
+    InternalError,
+    NumericalError,
+    SolverError,
+    UnreachableLevelError,
+)
 from solver.exact import Search
 from solver.explain import obstacles
 from solver.heuristics.auto import first_pattern, improve_pattern
@@ -136,6 +144,8 @@ class _Run:
         bound = min(reduction.base_cost + sum(search.bound for search in searches), cost)
         moves = [known + search.moves for known, search in zip(self._known, searches, strict=True)]
         exposures = self._verify(hidden, reduction.expand_moves(moves))
+        if exposures and not np.any(~hidden & (self._instance.status == Status.FREE)):
+            raise _infeasible(self._instance, np.array([exposure.cell for exposure in exposures]))
         if exposures:
             return self._stricter(exposures, start, bound)
         closed = all(search.closed for search in searches)
@@ -231,7 +241,9 @@ class _Run:
 
     def _improve(self, number: int, search: Search, clock: Clock) -> None:
         hidden, guide, known = search.incumbent, search.relaxation, search.cover
-        better = improve_pattern(search.problem, hidden, clock, self._seed, search.accept, guide, known)
+        better = None
+        with suppress(NumericalError):
+            better = improve_pattern(search.problem, hidden, clock, self._seed, search.accept, guide, known)
         if better is not None:
             self._known[number] += better.movements()
             search.accept(better.hidden, better)
@@ -241,12 +253,14 @@ class _Run:
     ) -> tuple[BoolArray, Cover | None]:
         """A safe pattern, and the movements of it that are known."""
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
-        if self._method == "exact" and begin is None:
-            everything = np.ones(problem.n, dtype=np.bool_)
-            quick = make_safe(problem, problem.forced, problem.weight, everything, self._clock, patient=True)
-            if quick is not None:
-                return quick.hidden, quick
         try:
+            if self._method == "exact" and begin is None:
+                everything = np.ones(problem.n, dtype=np.bool_)
+                quick = make_safe(
+                    problem, problem.forced, problem.weight, everything, self._clock, patient=True
+                )
+                if quick is not None:
+                    return quick.hidden, quick
             if self._method in HEURISTICS:
                 cover = protect(problem, self._method, self._clock, self._seed, begin)
             else:
@@ -255,8 +269,8 @@ class _Run:
                 cover = first_pattern(problem, self._clock, self._seed, begin, only_start=warm)
             self._known[number] += cover.movements()
             return cover.hidden, cover
-        except FrozenTargetError as error:
-            cells = _unreachable(problem, error.cells)
+        except (FrozenTargetError, NumericalError) as error:
+            cells = _unreachable(problem, error.cells if isinstance(error, FrozenTargetError) else None)
             if len(cells):
                 raise _infeasible(self._instance, cells) from None
             return np.ones(problem.n, dtype=np.bool_), None
@@ -348,13 +362,19 @@ def _infeasible(instance: Instance, cells: IntArray) -> SolverError:
     return InfeasibleError(found)
 
 
-def _unreachable(problem: Problem, suspects: IntArray) -> IntArray:
-    """Original cells of some targets that even hiding everything leaves exposed, suspects first."""
+def _unreachable(problem: Problem, suspects: IntArray | None) -> IntArray:
+    """Original cells of some targets that even hiding everything leaves exposed, suspects first; none where
+    floating point can't tell."""
     everything = np.ones(problem.n, dtype=np.bool_)
-    columns = np.unique(problem.column[np.isin(problem.cells, suspects)])
-    only = np.flatnonzero(np.isin(problem.targets.cell, columns))
-    shortfalls = check_pattern(problem, everything, Clock(), only=only)
-    if not shortfalls:
-        shortfalls = check_pattern(problem, everything, Clock(), stop_at=1)
+    try:
+        shortfalls = []
+        if suspects is not None:
+            columns = np.unique(problem.column[np.isin(problem.cells, suspects)])
+            only = np.flatnonzero(np.isin(problem.targets.cell, columns))
+            shortfalls = check_pattern(problem, everything, Clock(), only=only)
+        if not shortfalls:
+            shortfalls = check_pattern(problem, everything, Clock(), stop_at=1)
+    except NumericalError:
+        return np.empty(0, dtype=np.int64)
     found = np.unique(np.array([problem.targets.cell[s.target] for s in shortfalls], dtype=np.int64))
     return problem.cells[np.isin(problem.column, found)]

@@ -8,6 +8,8 @@ which implies (20), (23), (24) and (27) of the paper; the second, (21)-(22) and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +18,7 @@ from scipy import sparse
 from solver.clock import Clock
 from solver.cuts import relation_cuts, row_bridgeless
 from solver.entries import ranges
+from solver.errors import NumericalError
 from solver.heuristics.needs import gather_needs
 from solver.instance import FloatArray
 from solver.lp import LinearProgram
@@ -27,12 +30,21 @@ _VIOLATION = 0.01
 
 def relations_bound(problem: Problem, clock: Clock) -> float:
     """No safe pattern of the component costs less (optimum of a linear relaxation)."""
-    if clock.out:
-        return 0.0
+    bound = 0.0
+    if not clock.out:
+        with suppress(NumericalError):
+            for better in _bounds(problem, clock):
+                bound = better
+    # The bound of a linear program is only as good as its arithmetic.
+    return max(bound * (1 - 1e-7) - 1e-7, 0.0)
+
+
+def _bounds(problem: Problem, clock: Clock) -> Iterator[float]:
+    """Better and better bounds."""
     rows = sparse.csr_array(sparse.vstack([_capacity_rows(problem), _sliding_rows(problem)]))
     free = np.flatnonzero(~problem.forced & (np.diff(rows.tocsc().indptr) > 0))
     if not len(free):
-        return 0.0
+        return
     used = sparse.csr_array(rows[:, free])
     program = LinearProgram(
         problem.weight[free],
@@ -46,8 +58,8 @@ def relations_bound(problem: Problem, clock: Clock) -> float:
     )
     result = program.solve(seconds=clock.seconds_left)
     if result.status != "optimal":
-        return 0.0
-    bound = result.objective
+        return
+    yield result.objective
     # Company may lie outside the columns of the program, so only what costs nothing extra is added.
     position = np.full(problem.n, -1, dtype=np.int64)
     position[free] = np.arange(len(free))
@@ -70,9 +82,7 @@ def relations_bound(problem: Problem, clock: Clock) -> float:
         clock.charge(program.columns + program.rows)
         if result.status != "optimal":
             break
-        bound = result.objective
-    # The bound of a linear program is only as good as its arithmetic.
-    return max(bound * (1 - 1e-7) - 1e-7, 0.0)
+        yield result.objective
 
 
 def _sliding_rows(problem: Problem) -> sparse.csr_array:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
+from solver.errors import NumericalError
 from solver.heuristics.needs import Needs
 from solver.instance import FloatArray, IntArray
 from solver.lp import LinearProgram
@@ -93,7 +94,8 @@ class Mover:
         self._set_costs(np.minimum(np.tile(price / usual, 2), _DEAR))
 
     def move(self, need: int, clock: Clock) -> FloatArray | None:
-        """The cheapest movement (float64[k]) that meets a need, or None if there is none.
+        """The cheapest movement (float64[k]) that meets a need, or None if there is none, or none
+        that floating point finds.
 
         Raises
         ------
@@ -122,15 +124,18 @@ class Mover:
             self._program.forget_basis()
         else:
             self._program.set_basis(basis)
-        result = self._program.solve(seconds=clock.seconds_left)
+        try:
+            result = self._program.solve(seconds=clock.seconds_left)
+        except NumericalError:
+            result = None
         clock.charge(self.size)
         self._program.set_bounds(pair, np.zeros(2), self._limits(pair))
         if len(known):
             both = np.concatenate([known, known + k])
             self._program.set_bounds(both, np.zeros(len(both)), self._limits(both))
-        if result.status == "limit":
+        if result is not None and result.status == "limit":
             raise OutOfTimeError
-        if result.status != "optimal":
+        if result is None or result.status != "optimal":
             return None
         self._bases[need] = self._program.basis()
         return np.asarray(result.primal[:k] - result.primal[k:]) * level
