@@ -38,7 +38,7 @@ from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
 from app.domain.patience import Patience
 from app.domain.publication import CalculatedDefinition, NamedSetDefinition
-from app.mdx import Query, Source, parse_expression, to_text
+from app.mdx import Query, Source, brief, parse_expression
 from app.mdx.tree import AxisDefinition, MemberDefinition
 
 __all__ = [
@@ -331,7 +331,7 @@ class Answerer:
         cube = query.cube_asked
         written = ".".join(part.text for part in cube.parts)
         if written.lower() != self._cube.name.lower():
-            cause = f"This is cube {self._cube.name}, but the query is FROM {to_text(cube)}."
+            cause = f"This is cube {self._cube.name}, but the query is FROM {brief(cube)}."
             raise UserError(source.mistake(cube.at, cause))
 
     def _base(self, source: Source) -> Context:

@@ -83,8 +83,10 @@ def _truths(arrays: Arrays) -> NDArray[np.bool_]:
 def _round(arrays: Arrays) -> FloatArray:
     if len(arrays) == 1:
         return np.round(arrays[0])
-    power = 10.0 ** arrays[1]
-    return np.round(arrays[0] * power) / power
+    # Beyond these no float has a digit.
+    power = 10.0 ** np.clip(arrays[1], -308, 308)
+    moved = arrays[0] * power
+    return np.where(np.isinf(moved), arrays[0], np.round(moved) / power)
 
 
 def _root(arrays: Arrays) -> FloatArray:
@@ -150,6 +152,8 @@ _EMPTY_WITH_ALL = frozenset(
 _NEVER_EMPTY = frozenset(
     ["nonempty-count", "is-empty", "rank", "=", "<>", "<", ">", "<=", ">=", "and", "or", "xor", "not"]
 )
+#: Functions of all their arguments.
+_KEEPING = frozenset(["sum", "scale", "product", "ratio"])
 
 
 def can_be_filled(function: str, arrays: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -168,7 +172,19 @@ def can_be_filled(function: str, arrays: Sequence[NDArray[np.bool_]]) -> NDArray
 
 
 def compute(function: str, arrays: Arrays) -> FloatArray:
-    """Value of a function of `Apply` at each cell, float64[n]; empty where it has none."""
+    """Value of a function of `Apply` at each cell, float64[n]; empty where it has none.
+
+    It is infinite where it is larger than any float.
+    """
     with np.errstate(all="ignore"):
         result = _FUNCTIONS[function](arrays)
-    return np.where(np.isfinite(result), result, np.nan)
+        beyond = np.isinf(result)
+        if beyond.any():
+            # Of zero there is no negative power, and to the base of one no logarithm.
+            none = arrays[0] == 0 if function == "power" else np.full(len(result), function == "log")
+            result = np.where(beyond & none, np.nan, result)
+        if function in _KEEPING and np.isnan(result).any():
+            # What takes infinities from one another isn't empty.
+            lost = np.isnan(result) & np.isinf(_table(arrays)).any(axis=0)
+            result = np.where(lost, np.inf, result)
+    return result

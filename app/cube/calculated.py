@@ -20,7 +20,7 @@ from app.domain.errors import UserError
 from app.domain.formula import Linear
 from app.domain.numbers import format_decimals
 from app.domain.publication import CalculatedDefinition
-from app.mdx import Source, parse_expression, quote, to_text
+from app.mdx import Source, brief, parse_expression, quote, to_text
 from app.mdx.tree import Call, Expression, Given, MemberDefinition, Name, Number, Parens, Part, String
 
 #: Longer keys are cut and end in a hash.
@@ -85,7 +85,7 @@ class Calculations:
         """
         *owner, last = definition.name.parts
         if not owner or last.keys is not None:
-            cause = f"Calculated member {to_text(definition.name)} doesn't say its hierarchy."
+            cause = f"Calculated member {brief(definition.name)} doesn't say its hierarchy."
             remedy = f"Write [Measures].{quote(last.text)}, or the hierarchy it belongs to."
             raise UserError(source.mistake(definition.at, cause, remedy))
         column, parent = self._owner(Name(tuple(owner), definition.name.at), source)

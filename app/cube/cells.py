@@ -37,6 +37,7 @@ from app.domain.cube import IntArray
 from app.domain.errors import UserError
 from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
 from app.domain.lattice import row_of
+from app.mdx import brief
 
 Ints = NDArray[np.int64]
 #: Nobody asks for relations where no row is calculated, nor of what readers ask of a release.
@@ -218,7 +219,8 @@ class _Solver:
                     formula = Withheld("choice", secret=Basis.CONFIDENTIAL in basis)
                 nested = is_withheld(formula) and not isinstance(formula, Withheld)
                 if nested and not self.source.hides:
-                    cause = f"{definition.member.name} is worked out from a rank, which may be confidential."
+                    name = brief(definition.member.name)
+                    cause = f"{name} is worked out from a rank, which may be confidential."
                     raise UserError(definition.source.mistake(definition.at, cause, "Show the rank itself."))
                 yield Plan(definition, known, some, formula, list(leaves_of(formula)), [])
 
@@ -253,7 +255,7 @@ class _Solver:
             level = levels(calculated, np.concatenate(rows), np.concatenate(operands))
         except CircleError as circle:
             definition = next(plan.definition for plan in self.plans if circle.row in plan.rows)
-            cause = f"The formula of {definition.member.name} refers to itself."
+            cause = f"The formula of {brief(definition.member.name)} refers to itself."
             raise UserError(definition.source.mistake(definition.at, cause)) from None
         steps = by_level(level, [plan.rows for plan in self.plans])
         return [(self.plans[number], places) for number, places in steps]
@@ -322,6 +324,10 @@ class _Solver:
             power = 10.0 ** np.maximum(grain[rows], 0)
             snapped = np.rint(result * power) / power
             result = np.where(known & (np.abs(result) * power < 2.0**52), snapped, result)
+        if np.isinf(result[~hidden]).any():
+            definition = plan.definition
+            cause = "A number of the formula is too large."
+            raise UserError(definition.source.mistake(definition.at, cause, "Simplify it."))
         self.hidden[rows] = hidden
         self.secret[rows] = secret
         values[rows] = np.where(hidden, np.nan, result) if hidden.any() else result
@@ -355,7 +361,8 @@ class _Solver:
                 definition = self.ev.definitions[column, int(coords[mine[0], column])]
                 terms = definition.member.terms
                 if terms is None or not definition.member.is_group:
-                    cause = f"{definition.member.name} can't be combined with a measure that doesn't add up."
+                    name = brief(definition.member.name)
+                    cause = f"{name} can't be combined with a measure that doesn't add up."
                     raise UserError(definition.source.mistake(definition.at, cause))
                 groups.append(Group(column, np.array([member for member, _ in terms], dtype=np.int32)))
                 coords[mine, column] = self.own[column]

@@ -41,7 +41,7 @@ from app.domain.formula import (
     Withheld,
     constant,
 )
-from app.mdx import Source, to_text
+from app.mdx import Source, brief
 from app.mdx.tree import (
     Alias,
     Braces,
@@ -202,8 +202,12 @@ class Evaluator(Conversions):
         found: list[Expression | None] = [] if call.target is None else [call.target]
         found.extend(call.arguments or ())
         if not least <= len(found) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            cause = f"{call.function} takes {wanted} arguments, but has {len(found)}."
+            name, n = call.function, len(found)
+            cause = f"{name} takes {least} to {most} arguments, but has {n}."
+            if least == most:
+                cause = f"{name} takes {least} arguments, but has {n}."
+            if most == 1:
+                cause = f"{name} takes one argument, but has {n}."
             raise self.error(ctx, call.at, cause)
         return found + [None] * (most - len(found))
 
@@ -223,7 +227,7 @@ class Evaluator(Conversions):
                 if handler is None:
                     near = difflib.get_close_matches(node.function.upper(), list(FUNCTIONS), 3)
                     hint = f"Nearest: {', '.join(near)}." if near else ""
-                    raise self.error(ctx, node.at, f"There is no function {node.function}.", hint)
+                    raise self.error(ctx, node.at, f"There is no function {brief(node.function)}.", hint)
                 try:
                     found = handler(self, node, ctx)
                 except FormulaError as error:
@@ -244,7 +248,7 @@ class Evaluator(Conversions):
             case Given(columns, rows):
                 return SetValue.of(columns, list(rows))
             case Parameter(name):
-                raise self.error(ctx, node.at, f"Parameter @{name} has no value.")
+                raise self.error(ctx, node.at, f"Parameter @{brief(name)} has no value.")
 
     def _name(self, node: Name, ctx: Context) -> Value:
         if len(node.parts) == 1 and node.parts[0].keys is None:
@@ -261,7 +265,7 @@ class Evaluator(Conversions):
             self.meet(made[1])
             return made[0]
         if name in self._making:
-            raise self.error(ctx, node.at, f"Set {to_text(node)} is defined by itself.")
+            raise self.error(ctx, node.at, f"Set {brief(node)} is defined by itself.")
         if len(self._making) > MAX_NESTING:
             raise self.error(ctx, node.at, f"Sets are defined by one another more than {MAX_NESTING} deep.")
         expression, source = self.sets[name]

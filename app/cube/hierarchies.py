@@ -297,9 +297,11 @@ def _unprintable(root: _Node, definition: HierarchyDefinition, file: str) -> lis
         wrong = next(filter(None, map(unprintable, texts)), None)
         if wrong is not None:
             found.setdefault(node.key, wrong[1])
-    said = f"of {definition.name} holds the control character"
-    shown = sorted(found.items())[:_SHOWN]
-    return [Mistake(file, 0, 0, f"Member {key!r} {said} {name}.", "Take it out.") for key, name in shown]
+    mistakes: list[Mistake] = []
+    for key, name in sorted(found.items())[:_SHOWN]:
+        cause = f"Member {key!r} of {definition.name} holds the control character {name}."
+        mistakes.append(Mistake(file, 0, 0, cause, "Take it out."))
+    return mistakes
 
 
 def _walk(root: _Node) -> list[_Node]:

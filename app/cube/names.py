@@ -12,7 +12,7 @@ import numpy as np
 from app.cube.values import DimensionValue, HierarchyValue, LevelValue, TupleValue
 from app.domain.cube import Cube, Hierarchy, IntArray, Level
 from app.domain.errors import Mistake, UserError
-from app.mdx import Source, quote, to_text
+from app.mdx import Source, brief, quote, to_text
 from app.mdx.tree import Name, Part
 
 _NEAREST = 3
@@ -234,16 +234,16 @@ class Names:
         found = found or column.named(rest[0], levels)
         for step, part in enumerate(rest[1:], 1):
             beneath = [child for member in found for child in tree.child_lists[member].tolist()]
-            depths = set(tree.depth[beneath].tolist())
-            fitting = [member for member in column.named(part, sorted(depths)) if member in set(beneath)]
+            depths, below = set(tree.depth[beneath].tolist()), set(beneath)
+            fitting = [member for member in column.named(part, sorted(depths)) if member in below]
             if not fitting and found:
                 shown = ".".join(to_text(Name((p,))) for p in rest[: step + 1])
                 near = self._nearest(part.text, column, beneath)
-                return source.mistake(name.at, f"{tree.unique_name} has no member {shown}.", near)
+                return source.mistake(name.at, f"{tree.unique_name} has no member {brief(shown)}.", near)
             found = fitting
         if len(found) == 1:
             return TupleValue((column.number,), (found[0],))
-        written = to_text(name)
+        written = brief(name)
         if found:
             several = ", ".join(tree.unique_names[member] for member in found[:5])
             return source.mistake(name.at, f"{written} is ambiguous: {several}.", "Write one of these.")
@@ -304,7 +304,7 @@ class Names:
                 ].hierarchy.unique_name
                 for option in options
             )
-            cause = f"{to_text(name)} is ambiguous: it is in {where}."
+            cause = f"{brief(name)} is ambiguous: it is in {where}."
             raise UserError(source.mistake(name.at, cause, "Write the hierarchy before it."))
         known = {column.hierarchy.name: column.hierarchy.unique_name for column in self.columns}
         known.update({measure.name: measure.unique_name for measure in self.cube.measures})
@@ -312,7 +312,7 @@ class Names:
             for name_there, unique in zip(column.hierarchy.names, column.hierarchy.unique_names, strict=True):
                 if len(known) < _MOST_COMPARED:
                     known.setdefault(name_there, unique)
-        cause = f"The cube {self.cube.name} has nothing called {to_text(name)}."
+        cause = f"The cube {self.cube.name} has nothing called {brief(name)}."
         raise UserError(source.mistake(name.at, cause, _suggest(parts[0].text, known)))
 
 

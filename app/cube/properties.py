@@ -11,7 +11,7 @@ from app.cube.values import DimensionValue, HierarchyValue, LevelValue
 from app.domain.cellset import AxisMember
 from app.domain.cube import Cube, Hierarchy
 from app.domain.errors import UserError
-from app.mdx import Source, to_text
+from app.mdx import Source, brief
 from app.mdx.tree import AxisDefinition, Name
 
 
@@ -130,7 +130,7 @@ def _asked(names: Names, name: Name, on_axis: Sequence[int], source: Source) -> 
         elif isinstance(found, DimensionValue):
             columns &= set(found.columns)
         else:
-            raise UserError(source.mistake(name.at, f"{to_text(name)} is no property of a level."))
+            raise UserError(source.mistake(name.at, f"{brief(name)} is no property of a level."))
     trees = {column: names.columns[column].hierarchy for column in columns}
     having = frozenset(
         column
@@ -141,7 +141,9 @@ def _asked(names: Names, name: Name, on_axis: Sequence[int], source: Source) -> 
     if not having:
         known = sorted({key for column in on_axis for key in names.columns[column].hierarchy.properties})
         there = f"There are: {', '.join(known)}." if known else ""
-        raise UserError(source.mistake(name.at, f"No member of this axis has a property {last.text}.", there))
+        raise UserError(
+            source.mistake(name.at, f"No member of this axis has a property {brief(last.text)}.", there)
+        )
     return _Asked(last.text, having)
 
 

@@ -11,7 +11,7 @@ from app.cube.properties import plain_name, property_of
 from app.cube.values import HierarchyValue, LevelValue, TupleValue, Value
 from app.domain.formula import constant
 from app.domain.numbers import format_text
-from app.mdx import quote
+from app.mdx import brief, quote
 from app.mdx.tree import Call
 
 
@@ -52,7 +52,7 @@ def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
     value = member_property(ev, member, name)
     if value is None:
         known = ", ".join(ev.columns[member.columns[0]].hierarchy.properties) or "none"
-        raise ev.error(ctx, call.at, f"There is no property {name}; there are: {known}.")
+        raise ev.error(ctx, call.at, f"There is no property {brief(name)}; there are: {known}.")
     number = number_of(value) if typed else None
     return value if number is None else number
 

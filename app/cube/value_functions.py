@@ -20,6 +20,7 @@ from app.domain.formula import (
     EMPTY,
     Apply,
     Formula,
+    FormulaError,
     Linear,
     Overrides,
     Recompute,
@@ -28,6 +29,7 @@ from app.domain.formula import (
     add,
     constant,
 )
+from app.mdx import brief
 from app.mdx.tree import Call, Expression
 
 #: Tuples of which it is looked up one by one what they have in common.
@@ -184,7 +186,8 @@ def _disjoint_members(
             continue
         calculated = ev.definitions[column, number].member
         if not calculated.is_group:
-            cause = f"{calculated.name} isn't a group of members, so a measure can't be taken over it again."
+            name = brief(calculated.name)
+            cause = f"{name} isn't a group of members, so a measure can't be taken over it again."
             raise ev.error(ctx, call.at, cause)
         own.update(member for member, _ in calculated.terms or ())
     kept: list[int] = []
@@ -299,6 +302,8 @@ def _mathematics(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if len(known) < len(formulas):
         return Apply(name, tuple(formulas))
     result = float(compute(name, [np.array([float(value)]) for value in known])[0])
+    if math.isinf(result):
+        raise FormulaError("A number of the formula is too large.")
     return EMPTY if math.isnan(result) else constant(Fraction(result))
 
 

@@ -167,13 +167,24 @@ class ExpressionParser(TokenReader):
                 arguments = self.arguments() if is_call and following.word not in _SETS else None
                 result = Call(following.text, result, arguments, following.at)
             elif isinstance(result, Name):
-                parts = list(result.parts)
-                self.name_parts(parts)
-                result = Name(tuple(parts), result.at)
+                self.index -= 1
+                result = self.longer(result)
             else:
                 raise self.fail("a function after the dot")
         self.depth = entered
         return result
+
+    def longer(self, name: Name) -> Name:
+        """A name with what stands behind its dots, up to a function."""
+        parts = list(name.parts)
+        while self.is_symbol(".") and (following := self.tokens[self.index + 1]).kind == NAME:
+            called = self.tokens[self.index + 2]
+            is_call = called.kind == SYMBOL and called.text == "("
+            if following.word and (is_call or following.word in PROPERTIES):
+                break
+            self.index += 1
+            self.name_parts(parts)
+        return Name(tuple(parts), name.at)
 
     def arguments(self) -> tuple[Expression | None, ...]:
         self.need_symbol("(", "before the arguments")

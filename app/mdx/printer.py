@@ -35,6 +35,8 @@ from app.mdx.tree import (
 
 Node = Query | Expression | MemberDefinition | SetDefinition | AxisDefinition | SubSelect
 _AXES = ("COLUMNS", "ROWS", "PAGES", "SECTIONS", "CHAPTERS")
+#: Letters of what a sentence says again.
+_BRIEF = 80
 _N = TypeVar("_N", bound=Query | Expression)
 
 
@@ -124,6 +126,12 @@ def quote(name: str) -> str:
     return f"[{name.replace(']', ']]')}]"
 
 
+def brief(node: Node | str) -> str:
+    """A node, or what somebody wrote, as a sentence about it can hold it."""
+    text = node if isinstance(node, str) else to_text(node)
+    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…"
+
+
 def _part(part: Part) -> str:
     if part.keys is not None:
         return "".join(f"&{quote(key)}" for key in part.keys)
@@ -160,7 +168,7 @@ def substitute(query: _N, values: Mapping[str, str]) -> _N:
     source = query.source if isinstance(query, Query) else None
 
     def missing(node: Parameter) -> UserError:
-        cause = f"Parameter @{node.name} has no value."
+        cause = f"Parameter @{brief(node.name)} has no value."
         return UserError(source.mistake(node.at, cause) if source is not None else cause)
 
     def walk(node: Any) -> Any:

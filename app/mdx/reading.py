@@ -127,9 +127,15 @@ class TokenReader:
         if token.text[0] == "&" and token.text[1] != "[":
             parts.append(Part(token.text[1:], (token.text[1:],)))
             return
-        for place, (separator, text) in enumerate(_PIECE.findall(token.text)):
+        keys: list[str] = []
+        for separator, text in _PIECE.findall(token.text):
             text = text.replace("]]", "]")
-            if place and separator == "&" and parts[-1].keys is not None:
-                parts[-1] = Part(parts[-1].text, (*parts[-1].keys, text))
+            if keys and separator != "&":
+                parts.append(Part(keys[0], tuple(keys)))
+                keys = []
+            if "&" in separator:
+                keys.append(text)
             else:
-                parts.append(Part(text, (text,) if "&" in separator else None))
+                parts.append(Part(text))
+        if keys:
+            parts.append(Part(keys[0], tuple(keys)))

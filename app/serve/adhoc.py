@@ -34,7 +34,7 @@ from app.domain.patience import Patience
 from app.domain.places import Places
 from app.domain.release import Release
 from app.domain.styles import styles_at
-from app.mdx import Query, parse
+from app.mdx import Query, brief, parse
 from app.serve.port import Asked
 
 #: What anybody may ask at once.
@@ -120,7 +120,7 @@ class Adhoc:
         asked = query.cube_name.lower()
         if asked not in names:
             near = ", ".join(names[item] for item in difflib.get_close_matches(asked, list(names), 3, 0.0))
-            cause = f"There is no cube {query.cube_name}."
+            cause = f"There is no cube {brief(query.cube_name)}."
             raise UserError(
                 query.source.mistake(query.cube_asked.at, cause, f"There is {near}." if near else "")
             )

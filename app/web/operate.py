@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from anyio.to_thread import run_sync
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +24,8 @@ log = logging.getLogger("celosia.requests")
 #: Why the process isn't ready for requests, empty when it is. May raise `OperatorError`.
 Readiness = Callable[[], str]
 
+#: A whole address as a request's target: host, and path.
+_WHOLE = re.compile(rb"https?://([^/?#]+)(/.*)?", re.IGNORECASE | re.DOTALL)
 _BESIDE = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -71,6 +75,7 @@ class Operations:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = _of_origin(scope)
         if scope["path"] == "/healthz":
             await _tell(scope, send, 200, {"status": "ok"})
         elif scope["path"] == "/readyz":
@@ -139,6 +144,17 @@ class Operations:
             return message if seen <= limit else {"type": "http.disconnect"}
 
         await self._app(scope, counted, send)
+
+
+def _of_origin(scope: Scope) -> Scope:
+    """A request whose target is a whole address, as of the address's path on its host (RFC 9112, 3.2.2)."""
+    whole = _WHOLE.match(scope.get("raw_path") or b"")
+    if whole is None:
+        return scope
+    path = whole[2] or b"/"
+    headers = [item for item in scope["headers"] if item[0] != b"host"]
+    headers.append((b"host", whole[1]))
+    return {**scope, "path": unquote(path.decode("latin-1")), "raw_path": path, "headers": headers}
 
 
 def part_of(path: str) -> str:

@@ -33,6 +33,7 @@ MAX_BODY = 1 << 20
 
 NO_ANSWER = _("The query can't be answered; “errors” says where and why.")
 NO_QUERY = _('There is no query: send {"mdx": "SELECT …"}, or the query itself as plain text.')
+HALF_A_LETTER = _("The query has half of a character (\\ud800 to \\udfff), which is no text.")
 
 
 class Queries:
@@ -163,8 +164,10 @@ async def _query_of(request: Request) -> str:
         raise RefusalError(400, NO_QUERY) from None
     if not isinstance(text, str) or not text.strip():
         raise RefusalError(400, NO_QUERY)
-    # A lone surrogate, which JSON can write, is no text and can't be said back.
-    return text.encode(errors="replace").decode().strip()
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        # JSON can write it, but it is no text and can't be said back.
+        raise RefusalError(400, HALF_A_LETTER)
+    return text.strip()
 
 
 def _mistaken(told: str, mistakes: tuple[Mistake, ...]) -> Response:

@@ -70,6 +70,60 @@ def test_every_mistake_can_be_told(language: str) -> None:
     assert sorted(wanted - known.keys()) == []
 
 
+def reached(module: str, found: dict[str, Path]) -> None:
+    """Modules of ours that a module imports, and those that they import."""
+    path = next(
+        (
+            path
+            for end in (".py", "/__init__.py")
+            if (path := ROOT / (module.replace(".", "/") + end)).is_file()
+        ),
+        None,
+    )
+    if path is None or module in found:
+        return
+    found[module] = path
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("app."):
+            for name in (node.module, *(f"{node.module}.{item.name}" for item in node.names)):
+                reached(name, found)
+
+
+def every_sentence(tree: ast.Module) -> Iterator[str]:
+    """All sentences of a module that aren't written for whoever reads it."""
+    apart: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            apart.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            apart.update(node.values)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node not in apart:
+            text = _text(node)
+            if " " in text and text[:1] == text[:1].upper() and text[-1:] in ".?!":
+                yield text
+
+
+@pytest.mark.parametrize("language", ["es", "ca"])
+def test_every_mistake_in_a_readers_query_can_be_told(language: str) -> None:
+    """Whatever is said by what answers queries of readers, by whichever way."""
+    modules: dict[str, Path] = {}
+    reached("app.serve.adhoc", modules)
+    assert {"app.cube.value_functions", "app.mdx.tokens", "app.domain.formula"} <= modules.keys()
+    known = catalogue(language)
+    told = {text for path in modules.values() for text in every_sentence(ast.parse(path.read_text()))}
+    assert len(told) > 150
+    # What is made of parts alone can't be said before they are known.
+    assert sorted(text for text in told - known.keys() if text.replace("{}", "").strip(" .:")) == []
+
+
+@pytest.mark.parametrize("language", ["es", "ca"])
+def test_words_that_are_put_in_are_told_too(language: str) -> None:
+    kinds = ("a member", "a tuple", "a set", "a level", "a hierarchy", "a text", "a truth value", "a number")
+    for words in (*kinds, "the slicer", "axis 0", "none"):
+        assert in_words_of(words, language) != words
+
+
 def expectations() -> Iterator[str]:
     """What the reader of MDX says that it expected, ``{}`` for a word of the language."""
     for path in sorted((ROOT / "app" / "mdx").glob("*.py")):

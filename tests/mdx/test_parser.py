@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -120,6 +121,39 @@ def test_long_texts_are_refused_or_read(piece: str) -> None:
         parse(text)
     with pytest.raises(MdxSyntaxError, match="characters"):
         parse(text + " " * 100 + piece * 10)
+
+
+#: What a text can hold much of, by what stands before it.
+MUCH = {
+    "SELECT ": (
+        "1+", "1.5*", "-", "(", "(1)+", "((((1))))+", "{", "f(", "{a}-", "[a].[b],", "a.b.", "[a].", "&[k]",
+        "a:a,", "'x'||", "'", "[", "1", "1.", "NOT ", "a AND ", "CASE ", "IIF(a,b,c)+", "a ON 0,", "é", "x",
+    ),
+    "SELECT {": ("a,", "@p,", "a AS b,", "[a].&[k]&[l].", "a.Parent."),
+    "SELECT a": (".Parent", "&[k]", " ON 0,", " DIMENSION PROPERTIES a,"),
+    "SELECT CASE ": ("WHEN a THEN b ",),
+    "SELECT [a": ("]]",),
+    "SELECT 'a": ("''",),
+    "": ("/**/", "/*", "--\n", "\n", " ", "(SELECT a ON 0 FROM "),
+    "SELECT FROM ": ("(SELECT FROM ",),
+    "WITH ": ("MEMBER a AS 1 ", "SET a AS 'b' ", "MEMBER a AS 1, P = 1 "),
+    "WITH MEMBER a AS '": ("1+", "''x''+"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("start", MUCH)
+def test_the_longest_texts_take_no_second(start: str) -> None:
+    """With as many of a piece as there may be: letters, or words and signs."""
+    for piece in MUCH[start]:
+        for size in (MAX_LENGTH, MAX_TOKENS):
+            text = (start + piece * (size // len(piece)))[:size]
+            told, began = "", process_time()
+            try:
+                parse(text)
+            except MdxSyntaxError as error:
+                told = str(error)
+            assert process_time() - began < 1, piece
+            assert len(told) < 1000
 
 
 def test_many_tokens_are_refused() -> None:

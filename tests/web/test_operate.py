@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message
 
 from app.bootstrap import query_asker
 from app.bootstrap.operations import counts, readiness
@@ -234,3 +234,39 @@ def test_spans_name_parts_and_never_addresses() -> None:
 )
 def test_parts_are_few(path: str, part: str) -> None:
     assert part_of(path) == part
+
+
+@pytest.mark.parametrize("target", ["http://stats.example.org{}", "HTTPS://stats.example.org:8443{}"])
+def test_a_target_may_be_a_whole_address(target: str) -> None:
+    """As proxies write it; the host that it names is the request's."""
+    app = Operations(create_app(MemoryStore()), lambda: "")
+
+    def fetch(path: str, query: bytes = b"") -> tuple[int, bytes]:
+        raw, got = target.format(path), list[Message]()
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "scheme": "http",
+            "path": raw,
+            "raw_path": raw.encode(),
+            "query_string": query,
+            "headers": [(b"host", b"other")],
+            "client": ("127.0.0.1", 1),
+        }
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        async def send(message: Message) -> None:
+            got.append(message)
+
+        asyncio.run(app(scope, receive, send))
+        return got[0]["status"], b"".join(message.get("body", b"") for message in got[1:])
+
+    assert fetch("/healthz")[0] == 200
+    assert fetch("/en/search", b"q=places")[0] == 200
+    assert fetch("/en/nowhere")[0] == 404
+    status, page = fetch("/sitemap.xml")
+    assert status == 200
+    assert b"http://stats.example.org" in page
+    assert b"other" not in page

@@ -194,7 +194,8 @@ def test_a_cell_that_no_table_shows_is_hidden_whatever_it_is() -> None:
         ("application/json", b"[]", 400, "mdx"),
         ("application/json", b"[" * 100_000, 400, "mdx"),
         ("application/json", b'{"mdx": 5}', 400, "mdx"),
-        ("application/json", b'{"mdx": "\\ud800"}', 400, "errors"),
+        ("application/json", b'{"mdx": "\\ud800"}', 400, "ud800"),
+        ("application/json", b'{"mdx": "SELECT {[\\udfff]} ON 0 FROM [Tax]"}', 400, "ud800"),
         ("text/plain", b"", 400, "mdx"),
         ("text/plain", b"\xff\xfe", 400, "mdx"),
         ("application/xml", b"<a/>", 415, "JSON"),
@@ -213,6 +214,72 @@ def test_a_body_that_is_no_query_gets_one_sentence(
     assert word in problem["title"]
     if word == "errors":
         assert problem["errors"][0]["cause"]
+
+
+LARGE = "WITH MEMBER [Measures].[X] AS {} SELECT [Measures].[X] ON 0 FROM [Tax]"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "1" + "0" * 400,
+        "1e400",
+        "1e308 * 10",
+        "10 ^ 400",
+        "(0 - 10) ^ 401",
+        "10 ^ 400 - 10 ^ 400",
+        "Exp(1000)",
+        "Power(10, 400)",
+        "Sum({[Year].[Year].&[2021]}, [Measures].[Taxpayers] * 1e308)",
+        "([Measures].[Taxpayers] * 1e300) * ([Measures].[Taxpayers] * 1e300)",
+        "[Measures].[Taxpayers] ^ 400",
+        "1e300 / ([Measures].[Taxpayers] * 1e-300)",
+    ],
+)
+def test_a_number_larger_than_any_is_a_mistake_and_no_empty_cell(site: ASGIApp, formula: str) -> None:
+    answer = post(site, LARGE.format(formula))
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert "too large" in error["cause"] or "out of range" in error["cause"]
+    assert error["line"] == 1
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [
+        ("0.1 ^ 400", 0.0),
+        ("1e300 / 10", 1e299),
+        ("Round(1.5, 1e10)", 1.5),
+        ("Round([Measures].[Taxpayers] * 0 + 1.25, 400)", 1.25),
+        ("IIF([Measures].[Taxpayers] >= 0, 3, Exp([Measures].[Taxpayers] * 1e6))", 3.0),
+        ("0 ^ (0 - 1)", None),
+        ("1 / 0", None),
+    ],
+)
+def test_large_numbers_on_the_way_are_no_matter(site: ASGIApp, formula: str, value: float | None) -> None:
+    answer = post(site, LARGE.format(formula))
+    assert answer.status_code == 200
+    assert answer.json()["value"] == [value if value is None else pytest.approx(value)]
+
+
+def test_what_a_mistake_says_again_is_short(site: ASGIApp) -> None:
+    """However long a name or function is, so that the sentence is found in the reader's language too."""
+    name = "x" * 100_000
+    asked = (
+        f"SELECT [{name}] ON 0 FROM [Tax]",
+        f"SELECT {name}(1) ON 0 FROM [Tax]",
+        f"SELECT @{name} ON 0 FROM [Tax]",
+        f"SELECT [Geography].[{name}] ON 0 FROM [Tax]",
+        f"SELECT [Geography]{'.&[x]' * 20_000} ON 0 FROM [Tax]",
+        f"SELECT {'x.' * 20_000}x ON 0 FROM [Tax]",
+        f"SELECT FROM [{name}]",
+        f"SELECT [Year] DIMENSION PROPERTIES [{name}] ON 0 FROM [Tax]",
+        f"WITH MEMBER [{name}] AS 1 SELECT FROM [Tax]",
+    )
+    for mdx in asked:
+        english, spanish = (post(site, mdx, accept_language=code).json()["errors"] for code in ("en", "es"))
+        assert len(english[0]["cause"]) < 300
+        assert spanish[0]["cause"] != english[0]["cause"]
 
 
 def test_a_mistake_in_a_query_is_told_on_the_page_with_its_place(site: ASGIApp) -> None:

@@ -287,6 +287,22 @@ def test_a_part_of_the_cells(address: str) -> None:
     assert re.findall('CellOrdinal="([0-9]+)"', text) == ["1", "2"]
 
 
+@pytest.mark.parametrize("many", ["9" * 10, "9" * 21, "9" * 5000, "0" * 30 + "9"])
+def test_a_part_may_end_behind_the_last_cell(address: str, many: str) -> None:
+    for first, last, found in (("1", many, ["1", "2"]), (many.lstrip("0") * 2, many, [])):
+        part = f"<BeginRange>{first}</BeginRange><EndRange>{last}</EndRange>"
+        text = post(address, execute("SELECT [Year].Members ON 0 FROM Tax", part)).text
+        assert "Fault" not in text
+        assert re.findall('CellOrdinal="([0-9]+)"', text) == found
+
+
+def test_faults_are_in_the_clients_language(address: str) -> None:
+    text = post(address, execute("SELECT [Nope] ON 0 FROM Tax"), **{"accept-language": "es"}).text
+    assert "El cubo Tax no tiene nada llamado [Nope]" in text
+    spanish = "<LocaleIdentifier>3082</LocaleIdentifier>"
+    assert "El cubo Tax no tiene" in post(address, execute("SELECT [Nope] ON 0 FROM Tax", spanish)).text
+
+
 def test_sessions(address: str) -> None:
     header = f'<SOAP-ENV:Header><BeginSession xmlns="{XMLA}" SOAP-ENV:mustUnderstand="1"/></SOAP-ENV:Header>'
     body = f'<Execute xmlns="{XMLA}"><Command><Statement/></Command><Properties/></Execute>'

@@ -17,12 +17,13 @@ from app.web.mistakes import in_words_of, translated
 from app.web.xmla.dataset import dataset_xml, table_xml
 from app.web.xmla.discover import content_of, discover, language_of
 from app.web.xmla.rowset import empty_xml
-from app.web.xmla.soap import NUMBER, FaultError, Request, answer, client_fault, fault, read_request
+from app.web.xmla.soap import FaultError, Request, answer, client_fault, fault, read_request
 from app.web.xmla.structures import CATALOG
 
 #: Bytes of a request.
 MAX_BODY = 1 << 20
 _COMMENTS = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_WHOLE = re.compile("(-?)0*([0-9]+)")
 _REFUSED = {
     "DRILLTHROUGH": "Single records are not shown, so there is no drillthrough.",
     "EXPLAIN": "Plans of queries are not shown.",
@@ -105,7 +106,9 @@ def _execute(
 
 
 def _range(request: Request, name: str) -> int:
-    text = request.properties.get(name) or "-1"
-    if not NUMBER.fullmatch(text.removeprefix("-")):
-        raise client_fault(f"{name} is a number.")
-    return int(text)
+    found = _WHOLE.fullmatch(request.properties.get(name) or "-1")
+    if found is None:
+        raise client_fault(f"{name} is a whole number.")
+    # There are fewer cells than that, however many digits a client writes.
+    number = int(found[2]) if len(found[2]) <= 9 else 10**9
+    return -number if found[1] else number
