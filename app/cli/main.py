@@ -156,12 +156,22 @@ def serve(
         int,
         typer.Option(min=0, max=64, help="With --studio: jobs to work on at once; 0 leaves them to workers."),
     ] = 1,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=64, help="Processes that answer; one for each core, up to 8, but with --studio one."
+        ),
+    ] = None,
 ) -> None:
     """Serve the live release as a public site."""
     from app.cli import serving
+    from app.cli.processes import cores
 
+    if processes is None:
+        processes = 1 if studio else min(cores(), 8)
     with failures_in_words():
-        _serve(folder, host, serving.reserve(host, port), studio, jobs)
+        listener = serving.reserve(host, port)
+    _serve(folder, host, listener, studio, jobs, processes)
 
 
 @app.command(rich_help_panel=_STEPS)
@@ -351,13 +361,26 @@ def _attack(address: str, promises: Promises | None, progress: ProgressDisplay) 
         return red_team(client, promises, progress)
 
 
-def _serve(folder: Path, host: str, listener: socket.socket, studio: bool = False, jobs: int = 0) -> None:
+def _serve(
+    folder: Path,
+    host: str,
+    listener: socket.socket,
+    studio: bool = False,
+    jobs: int = 0,
+    processes: int = 1,
+) -> None:
     from app.cli import serving, tell
+    from app.cli.processes import together
 
-    def ready() -> None:
-        tell.address(host, listener.getsockname()[1])
+    def work(number: int) -> None:
+        def ready() -> None:
+            if number == 0:
+                tell.address(host, listener.getsockname()[1])
 
-    serving.serve(folder, listener, ready, studio, host, jobs)
+        with failures_in_words():
+            serving.serve(folder, listener, ready, studio, host, jobs if number == 0 else 0, number)
+
+    together(processes, work, serving.PATIENCE)
 
 
 def run_command() -> None:

@@ -32,8 +32,11 @@ Folder = Annotated[
 
 
 @contextmanager
-def watched(store: Store) -> Iterator[Metrics]:
-    """Logs, metrics and traces of a process that stays, as the environment wishes; SIGTERM ends it."""
+def watched(store: Store, number: int = 0) -> Iterator[Metrics]:
+    """Logs, metrics and traces of a process that stays, as the environment wishes; SIGTERM ends it.
+
+    Of several processes each has its metrics at a port of its own: that of the first one and those after it.
+    """
     from app.bootstrap import operations
     from app.watch.logs import LOG_VARIABLE, install_logs
     from app.watch.metrics import METRICS_VARIABLE, Metrics
@@ -47,7 +50,7 @@ def watched(store: Store) -> Iterator[Metrics]:
     if not address:
         yield metrics
         return
-    port, end = metrics.serve(address)
+    port, end = metrics.serve(address, number)
     typer.echo(f"Metrics at port {port}, path /metrics")
     try:
         yield metrics

@@ -83,6 +83,7 @@ def serve(
     studio: bool = False,
     host: str = "",
     jobs: int = 1,
+    number: int = 0,
 ) -> None:
     """Serve a publication's live release until interrupted; ``ready`` is called before the first request.
 
@@ -94,15 +95,21 @@ def serve(
         Name that the listener is bound to; the studio answers under it where no public address is given.
     jobs : int
         How many of the studio's jobs this process works on at once; 0 leaves them to workers.
+    number : int
+        Which of the processes that serve the publication this is.
     """
     public_url = os.environ.get(ADDRESS_VARIABLE)
-    if not public_url and not _is_this_machine(host):
+    if number == 0 and not public_url and not _is_this_machine(host):
         typer.echo(
             f"{ADDRESS_VARIABLE} isn't set: answers name whatever host a request asks for. "
             "Set it to the address that people use.",
             err=True,
         )
-    with publication_store(folder, new=studio) as store, watched(store) as metrics, ExitStack() as stack:
+    with (
+        publication_store(folder, new=studio) as store,
+        watched(store, number) as metrics,
+        ExitStack() as stack,
+    ):
         gate = Gate(allowance())
         site = create_app(store, public_url=public_url, asker=query_asker(), limits=limits(), gate=gate)
         if studio:

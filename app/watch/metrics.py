@@ -47,8 +47,8 @@ class Metrics:
         if counts is not None:
             self.registry.register(_State(counts))
 
-    def serve(self, address: str) -> tuple[int, Callable[[], None]]:
-        """Answer Prometheus at ``host:port``; returns the port, and what ends it.
+    def serve(self, address: str, number: int = 0) -> tuple[int, Callable[[], None]]:
+        """Answer Prometheus at ``host:port``, so many ports further; returns the port, and what ends it.
 
         Raises
         ------
@@ -60,10 +60,12 @@ class Metrics:
         host, _colon, port = address.rpartition(":")
         if not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise UserError(f"{METRICS_VARIABLE} is an address as 127.0.0.1:9464, not {address[:60]}.")
+        # Port 0 is any free one.
+        chosen = int(port) + number if int(port) else 0
         try:
-            server, thread = start_http_server(int(port), host.strip("[]") or "127.0.0.1", self.registry)
-        except OSError as error:
-            raise OperatorError(f"Metrics can't be served at {address}: {error.strerror}.") from None
+            server, thread = start_http_server(chosen, host.strip("[]") or "127.0.0.1", self.registry)
+        except (OSError, OverflowError) as error:
+            raise OperatorError(f"Metrics can't be served at {host}:{chosen}: {error}.") from None
 
         def end() -> None:
             server.shutdown()
