@@ -19,7 +19,7 @@ from app.domain.release_life import Trail
 from app.mdx import parse, substitute
 from app.office.keys import signer_of
 from app.pipeline.check import check_publication as check
-from app.pipeline.define import draft_publication, load_publication
+from app.pipeline.define import draft_publication, load_cubes, load_publication
 from app.pipeline.explore import Answer, cube_asked, explore
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
@@ -142,14 +142,14 @@ def explore_cube(
     Raises
     ------
     UserError
-        With its place in the query, or what is wrong with the publication.
+        With its place in the query, or what is wrong with the cubes.
     """
-    publication = load_publication(folder)
+    languages, cubes = load_cubes(folder)
     query = substitute(parse(text, file), parameters or {})
-    spoken = language or publication.languages[0]
-    if spoken not in publication.languages:
-        raise UserError(f"The publication isn't in {spoken}. It is in {', '.join(publication.languages)}.")
-    with closing(open_cube(cube_asked(publication, query))) as server:
+    spoken = language or languages[0]
+    if spoken not in languages:
+        raise UserError(f"The publication isn't in {spoken}. It is in {', '.join(languages)}.")
+    with closing(open_cube(cube_asked(cubes, query))) as server:
         return explore(server, query, spoken)
 
 
@@ -161,11 +161,11 @@ def explain_formulas(
     Raises
     ------
     UserError
-        With its place in the query, or what is wrong with the publication.
+        With its place in the query, or what is wrong with the cubes.
     """
-    publication = load_publication(folder)
+    _, cubes = load_cubes(folder)
     query = substitute(parse(text, file), parameters or {})
-    with closing(open_cube(cube_asked(publication, query))) as server:
+    with closing(open_cube(cube_asked(cubes, query))) as server:
         return server.explain(query)
 
 

@@ -46,6 +46,26 @@ def load_publication(folder: Path) -> Publication:
     return publication
 
 
+def load_cubes(folder: Path) -> tuple[tuple[str, ...], tuple[CubeDefinition, ...]]:
+    """Languages and cubes of a publication folder, for queries on the raw data.
+
+    Rules, sheets and `publication.toml` itself may still be missing or wrong, as after an import.
+
+    Raises
+    ------
+    UserError
+        With every mistake of the cubes' files.
+    """
+    mistakes = Mistakes()
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}.")
+    languages = _languages(read_document(folder / "publication.toml", "publication.toml", Mistakes()))
+    cubes = _cubes(folder, languages, mistakes)
+    if mistakes.found:
+        raise UserError(mistakes.found)
+    return languages, tuple(cubes.values())
+
+
 def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, ...]]:
     """What can be read of a publication folder, and every mistake in its text.
 

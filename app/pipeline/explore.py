@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.cube.port import CubeServer
@@ -11,7 +11,7 @@ from app.cube.properties import axis_properties
 from app.domain.errors import UserError
 from app.domain.masked import Axis, AxisMember, FloatArray
 from app.domain.numbers import format_text
-from app.domain.publication import CubeDefinition, Publication
+from app.domain.publication import CubeDefinition
 from app.domain.styles import cell_styles
 from app.mdx.tree import Query
 
@@ -48,8 +48,8 @@ class Answer:
     words: frozenset[int] = frozenset()
 
 
-def cube_asked(publication: Publication, query: Query) -> CubeDefinition:
-    """The cube of a publication that a query is about.
+def cube_asked(cubes: Sequence[CubeDefinition], query: Query) -> CubeDefinition:
+    """The cube that a query is about.
 
     Raises
     ------
@@ -57,12 +57,12 @@ def cube_asked(publication: Publication, query: Query) -> CubeDefinition:
         When there is no such cube.
     """
     name = query.cube_name
-    cubes = {cube.name.lower(): cube for cube in publication.cubes}
-    if name.lower() not in cubes:
-        near = difflib.get_close_matches(name.lower(), list(cubes), 3, 0.0)
-        hint = f"There is {', '.join(cubes[item].name for item in near)}." if near else ""
+    known = {cube.name.lower(): cube for cube in cubes}
+    if name.lower() not in known:
+        near = difflib.get_close_matches(name.lower(), list(known), 3, 0.0)
+        hint = f"There is {', '.join(known[item].name for item in near)}." if near else ""
         raise UserError(query.source.mistake(query.cube_asked.at, f"There is no cube {name}.", hint))
-    return cubes[name.lower()]
+    return known[name.lower()]
 
 
 def explore(server: CubeServer, query: Query, language: str) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,25 @@ def test_a_mondrian_schema_is_taken_over(tmp_path: Path) -> None:
     assert 'url = "sqlite:///shop.db"' in (tmp_path / "made" / "sales.toml").read_text()
     again = celosia("import-schema", str(schema), "--out", "made", folder=tmp_path)
     assert_words(again, 2, "sales.toml already")
+
+
+def test_cubes_are_asked_before_there_are_rules_or_sheets(firms: Path, tmp_path: Path) -> None:
+    """As after an import: what isn't there yet has nothing to do with the raw data."""
+    for part in ("cubes", "data"):
+        shutil.copytree(firms / part, tmp_path / part)
+    query = "WITH MEMBER [Measures].[X] AS 2 * [Measures].[Firms] SELECT {[Measures].[X]} ON 0 FROM Firms"
+    for text in (
+        "",
+        'languages = ["es", "en"]\ntitle.es = "Empresas"\n[confidentiality]\nzeros = "perhaps"\n',
+    ):
+        if text:
+            (tmp_path / "publication.toml").write_text(text)
+        done = celosia("mdx", str(tmp_path), query)
+        assert done.returncode == 0, done.stderr
+        assert celosia("explain-formula", str(tmp_path), query).returncode == 0
+    assert_words(celosia("check", str(tmp_path)), 2, "zeros")
+    (tmp_path / "cubes" / "firms.toml").write_text('name = "Firms"\n[facts]\nfile = "none.csv"\n')
+    assert_words(celosia("mdx", str(tmp_path), query), 2, "none.csv")
 
 
 def test_parameters_and_languages(firms: Path) -> None:
