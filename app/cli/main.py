@@ -372,13 +372,17 @@ def _serve(
     from app.cli import serving, tell
     from app.cli.processes import together
 
+    listeners = serving.shared(listener, processes)
+
     def work(number: int) -> None:
+        own = listeners[number]
+
         def ready() -> None:
             if number == 0:
-                tell.address(host, listener.getsockname()[1])
+                tell.address(host, own.getsockname()[1])
 
         with failures_in_words():
-            serving.serve(folder, listener, ready, studio, host, jobs if number == 0 else 0, number)
+            serving.serve(folder, own, ready, studio, host, jobs if number == 0 else 0, number)
 
     together(processes, work, serving.PATIENCE)
 

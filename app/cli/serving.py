@@ -76,6 +76,27 @@ def reserve(host: str, port: int) -> socket.socket:
     return listener
 
 
+def shared(listener: socket.socket, count: int) -> list[socket.socket]:
+    """So many sockets at a listener's address, among which the machine shares connections out evenly.
+
+    Of processes that listen at one and the same socket, one takes nearly all. The address was found free by
+    a socket that shares with nobody.
+    """
+    if count == 1 or not hasattr(socket, "SO_REUSEPORT"):
+        return [listener] * count
+    address = listener.getsockname()
+    listener.close()
+    found = []
+    for _ in range(count):
+        one = socket.socket(listener.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind(address)
+        one.listen(128)
+        found.append(one)
+    return found
+
+
 def serve(
     folder: Path,
     listener: socket.socket,
