@@ -115,13 +115,14 @@ def _rows_as_paths(
         for level, column in zip(definition.levels, keys, strict=True)
         for key in sorted(set(level.merged).difference(key for key in column if key is not None))
     ]
+    merged = [_merged_keys(level, column) for level, column in zip(definition.levels, keys, strict=True)]
     for row in range(n_rows):
         node = root
         for depth, level in enumerate(definition.levels):
             key = keys[depth][row]
             if key is None or (level.hidden and _is_hidden(level, rows, row, key, node)):
                 continue
-            key = level.merged.get(key, key)
+            key = merged[depth].get(key, key)
             child = node.children.get((depth, key))
             if child is None:
                 child = node.children[depth, key] = _Node(depth, key, node)
@@ -130,6 +131,19 @@ def _rows_as_paths(
         node.rows.append(row)
     _keep_facts_off_parents([root, *_walk(root)])
     return root, mistakes
+
+
+def _merged_keys(level: LevelDefinition, column: Sequence[str | None]) -> Mapping[str, str]:
+    """Keys in place of those that are merged, none of which another member has."""
+    if not level.merged:
+        return {}
+    others = {key for key in column if key is not None} - set(level.merged)
+    found = {}
+    for key, whole in level.merged.items():
+        while whole in others:
+            whole += "+"
+        found[key] = whole
+    return found
 
 
 def _is_hidden(

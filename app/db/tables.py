@@ -278,6 +278,15 @@ upload_chunk = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
+#: Who uploaded a file, and what each called it: its bytes are kept once.
+upload_holder = sa.Table(
+    "upload_holder",
+    metadata,
+    sa.Column("upload_digest", sa.ForeignKey("upload.digest", ondelete="CASCADE"), primary_key=True),
+    sa.Column("person", sa.String(200), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+)
+
 version = sa.Table(
     "version",
     metadata,
@@ -289,7 +298,7 @@ version = sa.Table(
     sa.Column("created", UtcDateTime, nullable=False),
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),
     sa.Column("digest", sa.String(64), nullable=False),
-    sa.CheckConstraint("state in ('draft', 'current', 'past')", name="state"),
+    sa.CheckConstraint("state in ('draft', 'current', 'past', 'discarded')", name="state"),
 )
 sa.Index(
     "uq_version_current",

@@ -140,7 +140,7 @@ class WorkspaceStore:
             return _expect(_version(connection, t.version.c.id == identity))
 
     def drop_draft(self, identity: int, revision: int) -> None:
-        """Throw a draft away.
+        """Throw a draft away; its number isn't given to another, for which forms of this one would be taken.
 
         Raises
         ------
@@ -150,13 +150,15 @@ class WorkspaceStore:
         with self._database.writing() as connection:
             _lock(connection)
             _require_draft(connection, identity, revision)
-            connection.execute(sa.delete(t.version).where(t.version.c.id == identity))
+            connection.execute(sa.delete(t.version_file).where(t.version_file.c.version_id == identity))
+            over = sa.update(t.version).where(t.version.c.id == identity)
+            connection.execute(over.values(state="discarded", digest=Files({}).digest))
 
     # ------------------------------------------------------------------ uploads
 
     def put_upload(self, path: Path, name: str, author: str) -> Upload:
-        """Keep a file; the bytes of one that is kept already are left as they are, and are ``author``'s now,
-        under the name that they came with last.
+        """Keep a file. The bytes of one that is kept already are left as they are, and are ``author``'s too,
+        under the name that they came with.
 
         Raises
         ------
@@ -174,13 +176,15 @@ class WorkspaceStore:
                 if row is not None:
                     # It counts as new, so that it isn't forgotten before it is used.
                     again = sa.update(t.upload).where(t.upload.c.digest == digest)
-                    connection.execute(again.values(**vars(upload)))
+                    connection.execute(again.values(created=upload.created))
+                    _hold(connection, upload)
                     return upload
                 connection.execute(sa.insert(t.upload).values(**vars(upload)))
                 for number, body in enumerate(iter(lambda: file.read(CHUNK), b"")):
                     connection.execute(
                         sa.insert(t.upload_chunk).values(upload_digest=digest, number=number, body=body)
                     )
+                _hold(connection, upload)
         except OSError as error:
             raise OperatorError(f"File {name} can't be read: {error.strerror}.") from error
         return upload
@@ -193,14 +197,29 @@ class WorkspaceStore:
             _lock(connection)
             rows = connection.execute(sa.select(t.upload).where(unused)).all()
             digests = [row.digest for row in rows]
-            connection.execute(sa.delete(t.upload_chunk).where(t.upload_chunk.c.upload_digest.in_(digests)))
+            for table in (t.upload_chunk, t.upload_holder):
+                connection.execute(sa.delete(table).where(table.c.upload_digest.in_(digests)))
             connection.execute(sa.delete(t.upload).where(t.upload.c.digest.in_(digests)))
         return tuple(Upload(**row._mapping) for row in rows)
 
-    def upload(self, digest: str) -> Upload | None:
-        """What is known of an upload."""
+    def upload(self, digest: str, person: str = "") -> Upload | None:
+        """What is known of an upload; as ``person`` uploaded it, or None, where one is named."""
+        query = sa.select(t.upload).where(t.upload.c.digest == digest)
+        if person:
+            columns = t.upload_holder.c
+            query = (
+                sa.select(
+                    t.upload.c.digest,
+                    columns.name,
+                    t.upload.c.size,
+                    columns.person.label("author"),
+                    t.upload.c.created,
+                )
+                .join(t.upload_holder, columns.upload_digest == t.upload.c.digest)
+                .where(t.upload.c.digest == digest, columns.person == person)
+            )
         with self._database.reading() as connection:
-            row = connection.execute(sa.select(t.upload).where(t.upload.c.digest == digest)).one_or_none()
+            row = connection.execute(query).one_or_none()
         return None if row is None else Upload(**row._mapping)
 
     def chunks(self, digest: str) -> Iterator[bytes]:
@@ -255,6 +274,15 @@ class WorkspaceStore:
             if found is None:
                 connection.execute(sa.insert(t.setting).values(name=name, value=value))
             return value if found is None else str(found)
+
+
+def _hold(connection: sa.Connection, upload: Upload) -> None:
+    """An upload is its author's too, under the name that it came with."""
+    columns = t.upload_holder.c
+    mine = sa.and_(columns.upload_digest == upload.digest, columns.person == upload.author)
+    connection.execute(sa.delete(t.upload_holder).where(mine))
+    values = {"upload_digest": upload.digest, "person": upload.author, "name": upload.name}
+    connection.execute(sa.insert(t.upload_holder).values(**values))
 
 
 def _lock(connection: sa.Connection) -> None:

@@ -29,6 +29,9 @@ class Permission(StrEnum):
     #: Raw values, reasons and rules that hit, cell by cell.
     READ_CONFIDENTIAL = "confidential.read"
     READ_JOURNAL = "journal.read"
+    #: Facts as they were uploaded: one's own, and everybody's together with `READ_CONFIDENTIAL`.
+    READ_FACTS = "facts.read"
+    READ_ACCOUNTS = "accounts.read"
     EDIT_PUBLICATION = "publication.edit"
     UPLOAD_FACTS = "facts.upload"
     ASK_WHAT_IF = "whatif.ask"
@@ -43,13 +46,14 @@ class Permission(StrEnum):
 
 _READS = frozenset({Permission.NONE, Permission.OWN_ACCOUNT, Permission.READ_OFFICE})
 _WRITES = frozenset({Permission.EDIT_PUBLICATION, Permission.UPLOAD_FACTS, Permission.ASK_WHAT_IF})
+_LOOKS = frozenset({Permission.READ_CONFIDENTIAL, Permission.READ_JOURNAL, Permission.READ_ACCOUNTS})
 
 #: What each role may do. The auditor reads everything and changes nothing but the own password.
 PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.CITIZEN: frozenset({Permission.NONE}),
-    Role.ANALYST: _READS | _WRITES,
+    Role.ANALYST: _READS | _WRITES | {Permission.READ_FACTS},
     Role.ADMIN: frozenset(Permission),
-    Role.AUDITOR: _READS | {Permission.READ_CONFIDENTIAL, Permission.READ_JOURNAL},
+    Role.AUDITOR: _READS | _LOOKS | {Permission.READ_FACTS},
 }
 
 #: What an API token may be given.

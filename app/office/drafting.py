@@ -34,12 +34,9 @@ class Drafting:
         Raises
         ------
         UserError
-            If it is none, or none any more.
+            If there never was one; ConflictError if it is none any more.
         """
-        found = self._versions.version(identity)
-        if found.state != "draft":
-            raise UserError("This draft was published or thrown away meanwhile. Begin another one.")
-        return found
+        return self._versions.draft(identity)
 
     def files(self, draft: Version) -> Files:
         """What a draft holds."""
@@ -187,20 +184,62 @@ def require_rules_permission(actor: Actor, before: Files, after: Files) -> None:
     """
     if actor.may(Permission.SET_RULES) or "publication.toml" not in before.texts:
         return
-    if rules_of(before) != rules_of(after):
-        raise UserError(
-            "This changes confidentiality rules in publication.toml, which is for an admin to do."
-        )
+    if said := change_of_rules(before, after):
+        raise UserError(said)
 
 
-def rules_of(files: Files) -> object:
-    """What the files say of confidentiality, to be compared."""
+def change_of_rules(before: Files, after: Files) -> str:
+    """What files say otherwise about confidentiality than those before; nothing where they don't.
+
+    Who counts as a contributor is a rule as well: with another column every threshold means something else.
+    """
+    if _rules_of(before) != _rules_of(after):
+        return "This changes confidentiality rules in publication.toml, which is for an admin to do."
+    now = _counted(after)
+    for (cube, measure), told in _counted(before).items():
+        # What is taken out could come back as something else.
+        if now.get((cube, measure)) != told:
+            if measure:
+                return (
+                    f"This changes nonnegative or of_which of measure {measure} in cube {cube}, "
+                    "which is for an admin to do."
+                )
+            return (
+                f"This changes who counts as a contributor in cube {cube} (respondent, holding, weight or "
+                "request), which is for an admin to do."
+            )
+    return ""
+
+
+def _rules_of(files: Files) -> str:
     text = files.texts.get("publication.toml", "")
+    document = _document(text)
+    # As text, in which nan equals itself and 3 differs from 3.0 and from true.
+    return text if document is None else repr(document.get("confidentiality"))
+
+
+def _counted(files: Files) -> dict[tuple[str, str], str]:
+    """What is said of contributors by cube, and of what readers know by cube and measure."""
+    found: dict[tuple[str, str], str] = {}
+    for path, text in files.texts.items():
+        document = _document(text) if path.startswith("cubes/") else None
+        if document is None:
+            continue
+        cube, facts, measures = str(document.get("name")), document.get("facts"), document.get("measure")
+        facts = facts if isinstance(facts, dict) else {}
+        found[cube, ""] = repr([facts.get(key) for key in ("respondent", "holding", "weight", "request")])
+        for item in measures if isinstance(measures, list) else ():
+            if isinstance(item, dict):
+                told = [item.get("nonnegative", True), item.get("of_which")]
+                found[cube, str(item.get("name"))] = repr(told)
+    return found
+
+
+def _document(text: str) -> dict[str, object] | None:
     try:
-        # As text, in which nan equals itself and 3 differs from 3.0 and from true.
-        return repr(tomllib.loads(text.removeprefix("\ufeff")).get("confidentiality"))
+        return tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        return text
+        return None
 
 
 def _moved(name: str, path: str, to: str) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from app.db.workspace import WorkspaceStore
-from app.domain.errors import Mistake, OperatorError, UserError
+from app.domain.errors import ConflictError, Mistake, OperatorError, UserError
 from app.domain.version import (
     FACT_ENDINGS,
     LONGEST_TEXT,
@@ -59,8 +59,25 @@ class Versions:
             If there is none.
         """
         found = self._store.version(identity)
+        if found is None or found.state == "discarded":
+            raise UserError(f"There is no version {identity}.")
+        return found
+
+    def draft(self, identity: int) -> Version:
+        """A draft by its number.
+
+        Raises
+        ------
+        UserError
+            If there never was one.
+        ConflictError
+            If it was published or thrown away since.
+        """
+        found = self._store.version(identity)
         if found is None:
             raise UserError(f"There is no version {identity}.")
+        if found.state != "draft":
+            raise ConflictError("This draft was published or thrown away meanwhile. Begin another one.")
         return found
 
     def history(self, limit: int = 200) -> tuple[Version, ...]:
@@ -189,18 +206,22 @@ class Versions:
                 (self._cache / upload.digest).unlink(missing_ok=True)
         return forgotten
 
-    def upload(self, digest: str) -> Upload:
-        """What is known of an upload.
+    def upload(self, digest: str, person: str = "") -> Upload:
+        """What is known of an upload; as ``person`` uploaded it, where one is named.
 
         Raises
         ------
         UserError
-            If there is none.
+            If there is none, or not of that person.
         """
-        found = self._store.upload(digest)
+        found = self._store.upload(digest, person)
         if found is None:
             raise UserError("There is no such upload.")
         return found
+
+    def holds(self, person: str, digest: str) -> bool:
+        """Whether a person uploaded a file's bytes, be it first or after others."""
+        return self._store.upload(digest, person) is not None
 
     def chunks(self, digest: str) -> Iterator[bytes]:
         """The bytes of an upload."""

@@ -138,6 +138,7 @@ def test_uploads_that_nobody_uses_are_forgotten_after_a_while(office: Office, tm
         "drafted.csv",
         "again.csv",
     }
+    assert not office.versions.holds("ben", digests["left"])
 
 
 def test_a_folder_travels_with_its_facts_and_means_the_same(office: Office, tmp_path: Path) -> None:
@@ -190,8 +191,14 @@ def test_a_large_upload_is_whole_and_damage_is_noticed(office: Office, tmp_path:
     file.write_bytes(b"a,b\n" + b"1,2\n" * 700_000)
     upload = office.versions.put_upload(file, "f.csv", "ana")
     again = office.versions.put_upload(file, "g.csv", "ben")
-    # Who has the bytes may read them, so they are of whoever brought them last, by the name they had there.
+    # Who has the bytes may read them: they are of everybody who brought them, by the name they had there.
     assert (again.digest, again.name, again.author) == (upload.digest, "g.csv", "ben")
+    for person, name in (("ana", "f.csv"), ("ben", "g.csv")):
+        assert office.versions.upload(upload.digest, person).name == name
+    office.versions.put_upload(file, "h.csv", "ben")
+    assert office.versions.upload(upload.digest, "ben").name == "h.csv"
+    with pytest.raises(UserError, match="no such upload"):
+        office.versions.upload(upload.digest, "eve")
     assert b"".join(office.versions.chunks(upload.digest)) == file.read_bytes()
     with office.store.database.engine.begin() as raw:
         raw.execute(sa.text("delete from upload_chunk where number = 1"))

@@ -47,6 +47,17 @@ def test_merged_members_are_one_with_the_facts_of_all(office: Path) -> None:
     assert together == {"[Size].[Size].&[middle]": apart["[Size].[Size].&[middle]"]}
 
 
+def test_merged_members_take_nobodys_key(tmp_path: Path) -> None:
+    folder = write_office(tmp_path / "office", sheets=SHEETS)
+    facts = folder / "data/firms.csv"
+    facts.write_text(facts.read_text().replace("middle", "small+large"))
+    apart, together = counts(folder), counts(folder, "small", "large")
+    other = "[Size].[Size].&[small+large]"
+    assert together.pop(other) == apart[other]
+    (whole,) = together.values()
+    assert whole == apart["[Size].[Size].&[small]"] + apart["[Size].[Size].&[large]"]
+
+
 def test_merging_hides_less_than_it_takes_away(office: Path) -> None:
     answer = ask_what_if(office, changed(None, "", [], "", "Firms.Size", ["middle", "large"]))
     assert answer.then.cells == answer.now.cells * 3 / 4

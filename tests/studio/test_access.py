@@ -12,13 +12,13 @@ from starlette.types import ASGIApp
 
 from app.db import open_store
 from app.domain.errors import InternalError
-from app.domain.people import PERMISSIONS, SCOPES, Actor, Permission, Role
+from app.domain.people import PERMISSIONS, SCOPES, Actor, Permission, Role, command_line
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.routes import Route, Routes, gather
 from app.web.studio.shell import create_studio
 from app.web.studio.visit import Visit
-from tests.studio.visitors import BASE, NAMES, Visitor, staffed
+from tests.studio.visitors import BASE, NAMES, Visitor, staffed, starter_office
 
 ROUTES, TABS = gather(PARTS)
 #: What stands for the parts of an address; nothing of that number or name exists.
@@ -133,6 +133,54 @@ def test_only_signing_in_and_out_needs_no_permission() -> None:
         ("GET", "/studio/single-sign-on"),
         ("GET", "/studio/single-sign-on/back"),
     }
+
+
+def test_the_auditor_reads_everything() -> None:
+    closed = {
+        route.path
+        for route in ROUTES
+        if route.method == "GET" and route.permission not in PERMISSIONS[Role.AUDITOR]
+    }
+    # What the form of questions says of the publication stands on other pages.
+    assert closed == {"/studio/what-if"}
+
+
+def test_the_auditors_pages_hold_no_form_that_changes_a_thing(tmp_path: Path) -> None:
+    with starter_office(tmp_path / "firms", run=True) as (office, store):
+        version = office.versions.import_folder(tmp_path / "firms", "ada")
+        draft = office.versions.begin("ana")
+        office.settings.change(command_line("t"), office.settings.digest(), True, ("sqlite:///x.db",))
+        files = office.versions.files(draft)
+        known = {
+            "draft": str(draft.id),
+            "version": str(version.id),
+            "digest": next(iter(files.uploads.values())),
+            "release": str(store.live_release_id()),
+            "path": "sheets/economy/firms.toml",
+            "job": str(store.jobs()[0].id),
+        }
+        if known["path"] not in files.texts:
+            known["path"] = next(
+                path for path in files.texts if path.startswith("sheets/") and path.count("/") > 1
+            )
+        studio = create_studio(office, PARTS, BASE)
+        auditor = Visitor(studio).sign_in(Role.AUDITOR)
+        read = 0
+        for route in ROUTES:
+            if route.method != "GET" or route.permission not in PERMISSIONS[Role.AUDITOR]:
+                continue
+            path = re.sub(r"\{([a-z_]+)(?::[a-z]+)?\}", lambda match: known[match.group(1)], route.path)
+            page = auditor.get(path)
+            assert page.status_code in (200, 303, 404, 422), (path, page.status_code)
+            read += page.status_code == 200
+            found = re.findall(r'<form method="post" action="([^"]*)"', page.text)
+            assert {
+                action for action in found if not action.startswith(("/studio/account", "/studio/sign-"))
+            } == set()
+        assert read > 15
+        assert "ana" in auditor.get("/studio/people").text
+        assert "sqlite:///x.db" in auditor.get("/studio/people").text
+        assert "data/" in auditor.get(f"/studio/drafts/{draft.id}/data").text
 
 
 def test_reading_changes_nothing() -> None:

@@ -12,11 +12,14 @@ import pytest
 from lxml import html
 from starlette.types import ASGIApp
 
-from app.domain.people import Role
+from app.domain.errors import UserError
+from app.domain.people import Actor, Role, command_line
+from app.domain.version import Files
+from app.office.drafting import require_rules_permission
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
-from tests.studio.visitors import BASE, Visitor, starter_office
+from tests.studio.visitors import BASE, NAMES, Visitor, starter_office
 
 SHEET = "sheets/economy/activities.toml"
 
@@ -232,7 +235,7 @@ def test_publishing_makes_a_version_and_only_who_may_changes_rules(ana: Visitor,
     assert done.headers["location"].startswith(f"/studio/versions/{current.id}")
     assert "Firms of the country" in ana.get(done.headers["location"]).text
     assert starter.journal.latest(1)[0].action == "version.publish"
-    assert ana.get(draft).status_code == 404
+    assert ana.get(draft).status_code == 409
 
 
 def test_a_draft_with_mistakes_is_not_published(ana: Visitor) -> None:
@@ -280,6 +283,52 @@ def test_facts_are_shown_to_who_gave_them_or_may_see_confidential_values(
     facts = b"".join(starter.versions.chunks(digest)) + b"9999,1,North,Alder,Trade,5\n"
     given = ana.save(f"{draft}/data", files={"facts": ("more.csv", facts, "text/csv")})
     assert ana.get(given.headers["location"]).status_code == 200
+    # Whoever brings the same bytes has them too, and takes them from nobody.
+    again = admin.save(f"{begin(admin)}/data", files={"facts": ("mine.csv", facts, "text/csv")})
+    number = given.headers["location"].partition("?")[0].rsplit("/", 1)[1]
+    assert number in again.headers["location"]
+    assert [starter.versions.upload(number, who).name for who in ("ana", "ada")] == ["more.csv", "mine.csv"]
+    assert "What is in more.csv" in ana.get(given.headers["location"]).text
+
+
+COUNTED = {
+    "another respondent": ('respondent = "firm"', 'respondent = "owner"', "who counts as a contributor"),
+    "no respondent": ('respondent = "firm"', "", "who counts as a contributor"),
+    "no holding": ('holding = "owner"', "", "who counts as a contributor"),
+    "a weight": ("[facts]", '[facts]\nweight = "turnover"', "who counts as a contributor"),
+    "losses": ("nonnegative = true", "nonnegative = false", "nonnegative or of_which"),
+    "a measure less": ('name = "Turnover"', 'name = "Sales"', "nonnegative or of_which"),
+    "another cube": ('name = "Firms"', 'name = "Companies"', "who counts as a contributor"),
+    "a broken cube": ('name = "Firms"', "name = ", "who counts as a contributor"),
+    "a format": ('format = "#,##0"', 'format = "#,##0.0"', ""),
+}
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_who_counts_as_a_contributor_is_a_rule(tmp_path: Path, kind: str) -> None:
+    old, new, said = COUNTED[kind]
+    with starter_office(tmp_path / "firms") as (office, _):
+        office.versions.import_folder(tmp_path / "firms", "ada")
+        people = {role: Visitor(create_studio(office, PARTS, BASE)).sign_in(role) for role in NAMES}
+        analyst = people[Role.ANALYST]
+        draft = begin(analyst)
+        number = int(draft.rsplit("/", 1)[1])
+        files = office.versions.files(office.versions.version(number))
+        (path,) = (name for name in files.texts if name.startswith("cubes/"))
+        assert old in files.texts[path]
+        texts = {path: files.texts[path].replace(old, new, 1)}
+        office.drafting.put_texts(command_line("t"), office.versions.version(number), texts)
+        changed = Files({**files.texts, **texts}, files.uploads)
+        program = {"parent": office.versions.history()[0].id, "message": "m", "files": dict(changed.texts)}
+        headers = {"x-csrf-token": analyst.token}
+        if said:
+            with pytest.raises(UserError, match=said):
+                require_rules_permission(Actor("ana", Role.ANALYST), files, changed)
+            asked = analyst.ask("POST", "/studio/api/versions", json=program, headers=headers)
+            assert (asked.status_code, said in asked.text) == (422, True)
+            assert analyst.save(f"{draft}/publish", {"message": "m"}).status_code == 422
+        else:
+            assert analyst.save(f"{draft}/publish", {"message": "m"}).status_code == 303
 
 
 def archive(*entries: tuple[str, bytes], mode: int = 0o100644, packed: int = zipfile.ZIP_DEFLATED) -> bytes:

@@ -66,6 +66,30 @@ def address(route: Route, office: Office, draft: Version) -> str:
     return re.sub(r"\{([a-z_]+)(?::[a-z]+)?\}", lambda match: known[match.group(1)], route.path)
 
 
+@pytest.mark.parametrize("over", ["published", "thrown away"])
+@pytest.mark.parametrize("route", OF_DRAFTS, ids=lambda route: route.path)
+def test_a_draft_that_is_over_says_so_and_its_forms_reach_no_other(
+    office: Office, studio: ASGIApp, route: Route, over: str
+) -> None:
+    read = office.versions.begin("ada")
+    text = {SHEET: f"title.en = 'Over {read.id}'\n"}
+    saved = office.drafting.put_texts(command_line("t"), read, text)
+    visitor = Visitor(studio).sign_in(Role.ADMIN)
+    path = address(route, office, saved)
+    if over == "published":
+        office.versions.publish(saved, "m")
+    else:
+        office.versions.discard(saved)
+    later = office.versions.begin("ben")
+    assert later.id > read.id
+    answer = visitor.post(path, FIELDS | {"revision": str(saved.revision)})
+    assert answer.status_code == 409, answer.text
+    assert "This draft was published or thrown away meanwhile. Begin another one." in answer.text
+    assert visitor.get(f"/studio/drafts/{read.id}").status_code == 409
+    assert office.versions.draft(later.id) == later
+    assert (visitor.get(f"/studio/versions/{read.id}").status_code == 200) is (over == "published")
+
+
 def test_every_change_says_what_it_was_decided_on_or_overwrites_nothing() -> None:
     assert {route.path for route in CHANGES if not route.as_read} == OVERWRITES_NOTHING
     assert {route.as_read for route in OF_DRAFTS} == {"revision"}

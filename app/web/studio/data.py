@@ -49,6 +49,15 @@ SEPARATOR_WORDS = {
 }
 
 
+@dataclass(frozen=True)
+class FactsRow:
+    """A file of facts in the draft; ``address`` is where its reader may look into it."""
+
+    path: str
+    size: str
+    address: str
+
+
 @dataclass(frozen=True, eq=False)
 class DataPage:
     """Where facts come from."""
@@ -58,7 +67,7 @@ class DataPage:
     draft: int
     sources: tuple[str, ...]
     revision: int
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[FactsRow, ...]
     wrong: str
     sql: str
 
@@ -103,7 +112,7 @@ class WizardPage:
     sql: str
 
 
-@routes.get("/studio/drafts/{draft:int}/data", Permission.UPLOAD_FACTS)
+@routes.get("/studio/drafts/{draft:int}/data", Permission.READ_FACTS)
 def data_page(visit: Visit) -> Response:
     """Where facts may come from."""
     return visit.page(_data(visit, draft_of(visit)))
@@ -111,10 +120,20 @@ def data_page(visit: Visit) -> Response:
 
 def _data(visit: Visit, draft: Version, wrong: str = "", sql: str = "") -> DataPage:
     files = visit.office.versions.files(draft)
+    versions, anyone = visit.office.versions, visit.actor.may(Permission.READ_CONFIDENTIAL)
     facts = tuple(
-        (path, f"{visit.office.versions.upload(digest).size:,}") for path, digest in files.uploads.items()
+        FactsRow(
+            path,
+            f"{versions.upload(digest).size:,}",
+            f"/studio/drafts/{draft.id}/data/{digest}"
+            if anyone or versions.holds(visit.actor.name, digest)
+            else "",
+        )
+        for path, digest in files.uploads.items()
     )
-    frame = visit.frame(visit.say(_("Add data")), publication_link(visit), draft_link(visit, draft))
+    may = visit.actor.may(Permission.UPLOAD_FACTS)
+    title = visit.say(_("Add data") if may else _("Data"))
+    frame = visit.frame(title, publication_link(visit), draft_link(visit, draft))
     sources = visit.office.settings.databases()
     return DataPage(frame, draft.id, sources, draft.revision, facts, wrong, sql)
 
@@ -161,12 +180,11 @@ def _spooled(source: object) -> Iterator[Path]:
 @contextmanager
 def _fetched(visit: Visit, digest: str) -> Iterator[tuple[Path, str]]:
     """An upload as a file, with its name: one's own, or anybody's for who may see confidential values."""
+    whose = "" if visit.actor.may(Permission.READ_CONFIDENTIAL) else visit.actor.name
     try:
-        found = visit.office.versions.upload(digest)
+        found = visit.office.versions.upload(digest, whose)
     except UserError:
         raise RefusedError(404) from None
-    if found.author != visit.actor.name and not visit.actor.may(Permission.READ_CONFIDENTIAL):
-        raise RefusedError(404)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "facts")
         with place.open("wb") as file:
@@ -190,7 +208,7 @@ def _writing(visit: Visit, place: Path, name: str) -> Writing:
     )
 
 
-@routes.get("/studio/drafts/{draft:int}/data/{digest}", Permission.UPLOAD_FACTS)
+@routes.get("/studio/drafts/{draft:int}/data/{digest}", Permission.READ_FACTS)
 def wizard_page(visit: Visit) -> Response:
     """What is in a file of facts, and what could be made of it."""
     draft = draft_of(visit)

@@ -78,14 +78,17 @@ def draft_of(visit: Visit) -> Version:
     Raises
     ------
     RefusedError
-        404 if there is none.
+        404 if there never was one.
+    ConflictError
+        If it was published or thrown away since.
     """
+    number = visit.number("draft")
     try:
-        found = visit.office.versions.version(visit.number("draft"))
+        found = visit.office.drafting.draft(number)
+    except ConflictError:
+        raise
     except UserError:
         raise RefusedError(404) from None
-    if found.state != "draft":
-        raise RefusedError(404)
     revision = visit.integer("revision")
     return found if revision is None else replace(found, revision=revision)
 

@@ -256,6 +256,7 @@ class _Stream:
         self._visit = visit
         self._job = job
         self._seen = 0
+        self._began = False
 
     async def texts(self) -> AsyncIterator[str]:
         try:
@@ -280,9 +281,11 @@ class _Stream:
         """The fragment as an event, empty when nothing has happened, and whether it is the last."""
         jobs = self._visit.office.jobs
         found = jobs.events(self._job, self._seen)
-        if not found:
+        if not found and self._began:
             return "", False
-        self._seen = found[-1].number
+        self._began = True
+        self._seen = found[-1].number if found else self._seen
+        # What is over without having told a thing, as a run of the command line, ends the stream as well.
         progress = _progress(self._visit, jobs.view(self._job))
         page = JobFragment(self._visit.frame(""), progress)
         body = json.dumps({"html": self._visit.studio.render(page).decode(), "over": progress.is_over})

@@ -19,7 +19,7 @@ routes = Routes()
 ROLES = (Role.ANALYST, Role.ADMIN, Role.AUDITOR)
 
 
-routes.tab(_("People"), "/studio/people", Permission.MANAGE_ACCOUNTS, 80)
+routes.tab(_("People"), "/studio/people", Permission.READ_ACCOUNTS, 80)
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class AccountRow:
     id: int
     name: str
     role: str
+    role_words: str
     active: bool
     created: str
     locked: str
@@ -48,7 +49,7 @@ class PeoplePage:
     read: str
 
 
-@routes.get("/studio/people", Permission.MANAGE_ACCOUNTS)
+@routes.get("/studio/people", Permission.READ_ACCOUNTS)
 def people_page(visit: Visit) -> Response:
     """Every account."""
     return visit.page(_people(visit))
@@ -61,6 +62,7 @@ def _people(visit: Visit, name: str = "", wrong: str = "") -> PeoplePage:
             account.id,
             account.name,
             str(account.role),
+            visit.say(ROLE_WORDS[str(account.role)]),
             account.active,
             visit.moment(account.created),
             visit.moment(office.people.locked_until(account)),

@@ -134,7 +134,7 @@ def version_page(visit: Visit) -> Response:
     )
 
 
-@routes.get("/studio/versions/{version:int}/export", Permission.EDIT_PUBLICATION)
+@routes.get("/studio/versions/{version:int}/export", Permission.READ_FACTS)
 def export(visit: Visit) -> Response:
     """A version as a ZIP file, with its facts: who may not see confidential values gets the own ones."""
     version = _version(visit)

@@ -28,6 +28,8 @@ PERMISSION_WORDS = {
     Permission.READ_OFFICE: _("Read the office's pages"),
     Permission.READ_CONFIDENTIAL: _("Read confidential values and reasons"),
     Permission.READ_JOURNAL: _("Read the journal"),
+    Permission.READ_FACTS: _("Read uploaded facts"),
+    Permission.READ_ACCOUNTS: _("Read accounts and settings"),
     Permission.EDIT_PUBLICATION: _("Edit the publication"),
     Permission.UPLOAD_FACTS: _("Upload facts"),
     Permission.ASK_WHAT_IF: _("Ask what if"),

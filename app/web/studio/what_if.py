@@ -14,7 +14,7 @@ from app.domain.errors import OperatorError, UserError
 from app.domain.numbers import locale_of
 from app.domain.people import Permission
 from app.domain.version import Files
-from app.office.drafting import rules_of
+from app.office.drafting import change_of_rules
 from app.office.naming import Names
 from app.office.protection import Change, Choices, Figures, Member, WhatIf, changed
 from app.web.language import marked as _
@@ -111,7 +111,7 @@ def _answer(visit: Visit, typed: dict[str, str], chosen: tuple[str, ...]) -> Wha
     asked = visit.office.previews.publication(files)
     current = visit.office.versions.current()
     before = Files({}) if current is None else visit.office.versions.files(current)
-    if not sees and rules_of(before) != rules_of(files):
+    if not sees and change_of_rules(before, files):
         raise UserError(visit.say(_RULES))
     return protection.what_if(change, draft=asked, has_new_cells=_cells(before) != _cells(files))
 
