@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 
 from app.domain.errors import UserError
 from app.domain.people import Actor, Permission
+from app.domain.toml import read_toml
 from app.domain.version import Files, Upload, Version
 from app.office.journal import Journal
 from app.office.versions import Versions, diff_files
@@ -237,7 +237,7 @@ def _counted(files: Files) -> dict[tuple[str, str], str]:
 
 def _document(text: str) -> dict[str, object] | None:
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
+        return read_toml(text)
     except (ValueError, RecursionError):
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Array, InlineTable, Table
 
 from app.domain.errors import Mistake, UserError
+from app.domain.toml import read_toml
 from app.domain.version import Files
 from app.pipeline.define_rules import DECISIONS, PARAMETERS, RESERVED, WEIGHTS
 
@@ -93,7 +93,7 @@ def measures_of(files: Files) -> dict[str, tuple[str, ...]]:
         if not (path.startswith("cubes/") and path.endswith(".toml")):
             continue
         try:
-            cube = tomllib.loads(files.texts[path].removeprefix("\ufeff"))
+            cube = read_toml(files.texts[path])
         except (ValueError, RecursionError):
             continue
         name, listed = cube.get("name"), cube.get("measure")
@@ -112,7 +112,7 @@ def read_rules(text: str, cubes: Mapping[str, Sequence[str]]) -> RulesForm:
         If it isn't TOML, or a part has a shape that the form can't show.
     """
     try:
-        section = tomllib.loads(text.removeprefix("\ufeff")).get("confidentiality", {})
+        section = read_toml(text).get("confidentiality", {})
     except (ValueError, RecursionError):
         raise UserError(Mistake(FILE, 0, 0, "This isn't TOML.", _AS_TEXT)) from None
     _require(isinstance(section, dict))

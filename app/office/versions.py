@@ -6,13 +6,13 @@ import difflib
 import os
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from app.db.workspace import WorkspaceStore
 from app.domain.errors import ConflictError, Mistake, OperatorError, UserError
+from app.domain.toml import read_toml
 from app.domain.version import (
     FACT_ENDINGS,
     LONGEST_TEXT,
@@ -432,7 +432,7 @@ def require_inside(files: Files) -> None:
         if not (path.startswith("cubes/") and path.endswith(".toml")):
             continue
         try:
-            cube = tomllib.loads(text.removeprefix("\ufeff"))
+            cube = read_toml(text)
         except (ValueError, RecursionError):
             continue
         for name in _named_files(cube):

@@ -16,6 +16,7 @@ from app.domain.cube import Texts
 from app.domain.errors import Mistake
 from app.domain.publication import Position
 from app.domain.texts import unprintable
+from app.domain.toml import read_toml
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
 
@@ -64,7 +65,7 @@ def read_document(path: Path, file: str, mistakes: Mistakes) -> Reader | None:
         return None
     text = text.removeprefix("\ufeff")
     try:
-        values = tomllib.loads(text)
+        values = read_toml(text)
         places = _places(text.encode())
     except tomllib.TOMLDecodeError as error:
         _note_syntax(text, file, str(error), mistakes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from starlette.responses import Response
 
 from app.domain.errors import UserError
 from app.domain.people import Permission
+from app.domain.toml import read_toml
 from app.domain.version import Files, Version
 from app.office.cube_writer import LEVELS, ROLES, ColumnChoice, CubeChoice, with_rules, write_cube
 from app.office.intake import ENCODINGS, SEPARATORS, Writing, detect, normalise
@@ -410,6 +410,6 @@ def _texts(files: Files, choice: CubeChoice) -> dict[str, str]:
 
 def _name_of(text: str) -> object:
     try:
-        return tomllib.loads(text).get("name")
+        return read_toml(text).get("name")
     except (ValueError, RecursionError):
         return None

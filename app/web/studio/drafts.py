@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -12,6 +11,7 @@ from starlette.responses import Response
 
 from app.domain.errors import ConflictError, Mistake, UserError
 from app.domain.people import Permission
+from app.domain.toml import read_toml
 from app.domain.version import Change, Files, Version
 from app.office.archive import unpacked
 from app.office.sheet_form import new_folder, new_publication, new_sheet
@@ -113,7 +113,7 @@ def draft_link(visit: Visit, draft: Version) -> Link:
 def languages_of(files: Files) -> tuple[str, ...]:
     """The publication's languages, as far as they can be read."""
     try:
-        found = tomllib.loads(files.texts.get("publication.toml", "")).get("languages")
+        found = read_toml(files.texts.get("publication.toml", "")).get("languages")
     except (ValueError, RecursionError):
         found = None
     kept = tuple(item for item in found if isinstance(item, str)) if isinstance(found, list) else ()
@@ -172,7 +172,7 @@ def _tree(draft: Version, files: Files, mistakes: tuple[Mistake, ...], language:
 def _title(text: str, language: str) -> str:
     """The title that a file gives, in a language if it can be."""
     try:
-        found = tomllib.loads(text).get("title", "")
+        found = read_toml(text).get("title", "")
     except (ValueError, RecursionError):
         return ""
     if isinstance(found, dict):
@@ -246,7 +246,7 @@ def new(visit: Visit) -> Response:
 def _cube(files: Files, stems: list[str]) -> str:
     for stem in sorted(stems):
         try:
-            name = tomllib.loads(files.texts[f"cubes/{stem}.toml"]).get("name")
+            name = read_toml(files.texts[f"cubes/{stem}.toml"]).get("name")
         except (ValueError, RecursionError):
             continue
         if isinstance(name, str):

@@ -230,6 +230,8 @@ class _Studio:
 
         async def answer(request: Request) -> Response:
             visit: Visit = request.state.visit
+            if any("\0" in text for text in (request.url.path, *sum(request.query_params.multi_items(), ()))):
+                raise RefusedError(404)
             if not visit.actor.may(route.permission):
                 raise RefusedError(401 if visit.actor.role is Role.CITIZEN else 403)
             if request.method in _UNSAFE:
@@ -434,6 +436,14 @@ def _document(body: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         raise RefusedError(400) from None
     if not isinstance(found, dict):
+        raise RefusedError(400)
+    try:
+        # A lone half of a pair is no letter, however it was written.
+        whole = json.dumps(found, ensure_ascii=False)
+        whole.encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise RefusedError(400) from None
+    if "\\u0000" in whole:
         raise RefusedError(400)
     return found
 
