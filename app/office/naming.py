@@ -10,6 +10,8 @@ from app.domain.places import SEPARATOR
 
 _PART = r"\[(?:[^\]]|\]\])*\]"
 _NAME = re.compile(rf"{_PART}(?:\.?&?{_PART})*")
+#: A formula of two members, as keys have it.
+_FORMULA = re.compile(rf"(?:{_PART}=)?\(Chain ({_NAME.pattern}) ({_NAME.pattern}) ([-+*/])\)")
 
 
 class Names:
@@ -32,5 +34,6 @@ class Names:
         The name of a cube goes without saying where there is one.
         """
         plain = text.replace(self._prefix, "") if self._prefix else text
+        plain = _FORMULA.sub(r"\1 \3 \2", plain)
         told = _NAME.sub(lambda match: self._captions.get(match.group(), match.group()), plain)
         return told.replace(SEPARATOR, " · ")

@@ -48,6 +48,11 @@ def cube(name: str = "Shops") -> Cube:
             "Personal [hidden] = Personal · Uno + 2",
         ),
         ("Shops | [Measures].[Pay] | [Place].[Town].&[9]", "[Measures].[Pay] · [Place].[Town].&[9]"),
+        (
+            "Shops | [Measures]=(Chain [Measures].[Staff] [Measures].[Pay] /) | [Place].[Town].&[1]",
+            "Personal / [Measures].[Pay] · Uno",
+        ),
+        ("Shops | [Place]=(Chain [Place].[Town].&[1] [Place].[Town].&[a]]b] -)", "Uno - A o B"),
         ("", ""),
     ],
 )
