@@ -26,6 +26,8 @@ from app.domain.version import (
 
 #: Names the version that a folder was written from, so that it isn't written twice.
 MARK = ".version"
+#: Lines of a text whose changes are told one by one: to find them can take time by their square.
+MOST_LINES = 10_000
 #: How long an upload that isn't used yet is kept.
 GRACE = timedelta(days=7)
 
@@ -364,7 +366,8 @@ def _lines(content: tuple[str, str] | None) -> list[str]:
     kind, body = content
     if kind == "text" and len(body) > LONGEST_TEXT:
         return [f"{len(body)} letters {text_digest(body)[:16]}"]
-    return body.splitlines() if kind == "text" else [f"facts {body[:16]}"]
+    lines = body.splitlines() if kind == "text" else [f"facts {body[:16]}"]
+    return lines if len(lines) <= MOST_LINES else [f"{len(lines)} lines {text_digest(body)[:16]}"]
 
 
 def _write_chunks(chunks: Iterator[bytes], place: Path) -> None:

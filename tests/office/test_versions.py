@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from app.domain.errors import ConflictError, OperatorError, UserError
 from app.domain.version import Files
 from app.office.office import Office
+from app.office.versions import diff_files
 from app.pipeline.define import load_publication
 from demo import create_starter
 
@@ -204,6 +207,18 @@ def test_a_large_upload_is_whole_and_damage_is_noticed(office: Office, tmp_path:
         raw.execute(sa.text("delete from upload_chunk where number = 1"))
     with pytest.raises(OperatorError, match="damaged"):
         list(office.versions.chunks(upload.digest))
+
+
+def test_the_difference_of_long_texts_is_found_at_once() -> None:
+    """Lines that come again and again took minutes to compare, on every save."""
+    lines = [str(n % 2000) for n in range(200_000)]
+    before, after = (
+        Files({"a.toml": "\n".join(random.Random(seed).sample(lines, len(lines)))}) for seed in (1, 2)
+    )
+    started = time.process_time()
+    (change,) = diff_files(before, after)
+    assert time.process_time() - started < 10
+    assert [line[:14] for line in change.lines if line[0] in "+-"] == ["-200000 lines ", "+200000 lines "]
 
 
 def test_files_that_were_never_uploaded_are_refused(office: Office) -> None:
