@@ -88,6 +88,27 @@ def test_a_run_from_the_button_to_its_results(
     assert "job.submit" in actions
 
 
+def test_the_results_say_that_a_release_tells_where_few_changed(
+    office: Office, studio: ASGIApp, table: JobTable, version: int
+) -> None:
+    admin = Visitor(studio).sign_in(Role.ADMIN)
+    admin.post("/studio/jobs", {"version": ""})
+    table.finish(claim(table), JobState.DONE, figures={"cells": 100, "telltale": 62})
+    assert "62 cells were shown in the last release" in admin.get("/studio/jobs/1").text
+    assert admin.get("/studio/api/jobs/1").json()["telltale"] == 62
+    office.jobs.submit("ada", version)
+    table.finish(claim(table), JobState.DONE, figures={"cells": 100})
+    assert "were shown in the last release" not in admin.get("/studio/jobs/2").text
+
+
+def test_the_stream_of_a_run_that_told_nothing_ends(office: Office, studio: ASGIApp) -> None:
+    number = office.store.start_job()
+    office.store.finish_job(number)
+    stream = Visitor(studio).sign_in(Role.AUDITOR).get(f"/studio/jobs/{number}/events")
+    assert stream.status_code == 200
+    assert '"over": true' in stream.text
+
+
 def test_a_job_is_cancelled_and_tried_again(
     office: Office, studio: ASGIApp, table: JobTable, version: int
 ) -> None:
