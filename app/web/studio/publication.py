@@ -187,6 +187,8 @@ def save_document(visit: Visit) -> Response:
     if not whole or not isinstance(message, str) or not known:
         raise RefusedError(400)
     assert isinstance(texts, dict)
+    if any("\0" in text for text in (message, *texts, *texts.values())):
+        raise RefusedError(400)
     versions = visit.office.versions
     base = None if parent is None else versions.version(parent)
     kept = Files({}) if base is None else versions.files(base)
