@@ -194,6 +194,7 @@ def _print_infeasible(error: InfeasibleError, as_json: bool) -> None:
                 "required": list(obstacle.required),
                 "required_width": obstacle.required_width,
                 "relations": list(obstacle.relations),
+                "spelled": list(obstacle.spelled),
                 "shown": list(obstacle.shown),
                 "frozen": list(obstacle.frozen),
             }

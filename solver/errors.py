@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# So many relations of an obstacle are told.
+_TOLD = 5
+
 
 class SolverError(Exception):
     """Anything the package refuses or fails to do."""
@@ -80,6 +83,8 @@ class Obstacle:
         Width that the interval must have.
     relations
         Indices of the relations whose sum proves the interval.
+    spelled
+        The same relations by the names of their cells.
     shown
         Names of the cells that must be shown and stand in the way.
     frozen
@@ -92,6 +97,7 @@ class Obstacle:
     required: tuple[float, float]
     required_width: float
     relations: tuple[int, ...] = ()
+    spelled: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
 
@@ -103,8 +109,9 @@ class Obstacle:
         ]
         if self.required_width:
             parts.append(f"with width {self.required_width:.15g}")
-        if self.relations:
-            parts.append("by relations " + ", ".join(str(r) for r in self.relations))
+        if self.spelled:
+            more = f" and {len(self.spelled) - _TOLD} more" if len(self.spelled) > _TOLD else ""
+            parts.append("by " + ", ".join(self.spelled[:_TOLD]) + more)
         else:
             parts.append("by its own external bounds")
         if self.shown:

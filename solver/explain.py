@@ -112,6 +112,7 @@ def _obstacle(instance: Instance, exposure: Exposure) -> Obstacle:
         required=exposure.required[:2],
         required_width=exposure.required[2],
         relations=tuple(relations),
+        spelled=tuple(spelled(instance, relation) for relation in relations),
         shown=tuple(instance.name(int(i)) for i in cells[shown]),
         frozen=tuple(instance.name(int(i)) for i in cells[(fixed | empty) & ~shown]),
     )

@@ -7,12 +7,14 @@ reduction need not be trusted. Proofs of limits are sought on the unreduced rela
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from solver.claims import Claims
 from solver.clock import Clock, OutOfTimeError
 from solver.columns import take_columns
 from solver.entries import row_of
@@ -22,10 +24,10 @@ from solver.lp import LinearProgram
 from solver.presolve import merge_cells
 from solver.units import units_of
 
-_STILL = 1e-9
 _ROUNDING = 1e-7
-# Rounding of a movement relative to its largest amount, and amounts beside which that is nothing.
-_FINEST, _CLEAR = 1e-12, 1e6
+# Rounding of a movement relative to its largest amount, amounts beside which that is nothing, and rounding of
+# a sum relative to its terms.
+_FINEST, _CLEAR, _SUMMED = 1e-12, 1e6, 1e-15
 # How often a movement is refined at most, and how far each time, in units of the smallest level.
 _REFINEMENTS, _NEAR = 2, 1e6
 _NOTHING = np.empty(0, dtype=np.int64)
@@ -144,38 +146,37 @@ class Intervals:
         number = int(self._merged.part_of[root])
         if number < 0:
             return
-        cells = self._merged.parts[number]
+        cells, program, check = self._part(number)
         try:
             for side in (1, -1):
-                whole = self._pushed(number, int(np.searchsorted(cells, root)), side)[1]
-                if whole is None:
+                found = program.push(int(np.searchsorted(cells, root)), side, check)
+                if found is None:
                     upward = (side == 1) == bool(self._ratio[cell] > 0)
                     (self.up if upward else self.down)[cell] = np.inf
                     continue
-                np.maximum(self.up, whole, out=self.up)
-                np.maximum(self.down, -whole, out=self.down)
-                self.claims.credit(whole)
+                np.maximum(self.up, found[1], out=self.up)
+                np.maximum(self.down, -found[1], out=self.down)
+                self.claims.credit(found[1])
         except InternalError:
             self.complete = False
 
     def compute(self, number: int) -> None:
         """Compute the intervals of one component."""
-        system = self._merged
-        cells = system.parts[number]
+        cells, program, check = self._part(number)
         up, down = np.zeros(self._instance.n), np.zeros(self._instance.n)
         try:
-            program = system.program(number)
             for side, reach in ((1, up), (-1, down)):
                 limit = program.room(side)
                 settled = limit <= 0
                 for k in range(len(cells)):
                     if settled[k]:
                         continue
-                    move, whole = self._pushed(number, k, side)
+                    found = program.push(k, side, check)
                     settled[k] = True
-                    if move is None or whole is None:
+                    if found is None:
                         reach[cells[k]] = np.inf
                         continue
+                    move, whole = found
                     reach[cells[k]] = max(float(side * move[k]), 0.0)
                     self.claims.credit(whole)
                     touched = ~settled & (side * move >= limit * (1 - 1e-10)) & np.isfinite(limit)
@@ -194,17 +195,10 @@ class Intervals:
         """How many independent parts there are."""
         return len(self._merged.parts)
 
-    def _pushed(self, number: int, k: int, side: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """The movement of a component that pushes its k-th cell farthest, and of all cells; None: no end."""
-        cells, program = self._merged.parts[number], self._merged.program(number)
-        move = program.push(k, side)
-        if move is None:
-            return None, None
-        try:
-            return move, self._checked(cells, move)
-        except InternalError:
-            move = program.refine(k, side, move)
-            return move, self._checked(cells, move)
+    def _part(self, number: int) -> tuple[IntArray, _Program, Callable[[FloatArray], FloatArray]]:
+        """The cells of a component, its program, and what checks that program's movements."""
+        cells = self._merged.parts[number]
+        return cells, self._merged.program(number), partial(self._checked, cells)
 
     def _checked(self, cells: IntArray, move: FloatArray) -> FloatArray:
         """The movement of all cells, if it respects relations and bounds."""
@@ -228,13 +222,13 @@ class Intervals:
         number = int(self._merged.part_of[root])
         if number < 0 or root in known:
             return
-        cells, program = self._merged.parts[number], self._merged.program(number)
+        cells, program, check = self._part(number)
         program.hold(np.searchsorted(cells, known[self._merged.part_of[known] == number]))
         try:
             for side in (1, -1):
-                whole = self._pushed(number, int(np.searchsorted(cells, root)), side)[1]
-                if whole is not None:
-                    claims.credit(whole)
+                found = program.push(int(np.searchsorted(cells, root)), side, check)
+                if found is not None:
+                    claims.credit(found[1])
                 else:
                     claims.free(k, side if self._ratio[cell] > 0 else -side)
         except InternalError:
@@ -372,12 +366,24 @@ class _Program:
         """What the external bounds leave (float64[cells])."""
         return self._hi if side == 1 else self._lo
 
-    def push(self, k: int, side: int) -> FloatArray | None:
-        """The movement of all that takes a cell farthest; None where nothing limits it."""
-        result = self._solve(k, side)
-        return None if result is None else result[0] * self._unit
+    def push(
+        self, k: int, side: int, check: Callable[[FloatArray], FloatArray]
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """The movement that takes a cell farthest, and what `check` makes of it; None if nothing limits it.
 
-    def refine(self, k: int, side: int, move: FloatArray) -> FloatArray:
+        `check` raises InternalError if it finds the movement wrong; once, its rounding is mended.
+        """
+        result = self._solve(k, side)
+        if result is None:
+            return None
+        move = result[0] * self._unit
+        try:
+            return move, check(move)
+        except InternalError:
+            move = self._refined(k, side, move)
+            return move, check(move)
+
+    def _refined(self, k: int, side: int, move: FloatArray) -> FloatArray:
         """A movement with its rounding mended, by programs for what is amiss in units near the levels.
 
         Beside amounts of many digits a program's own tolerance is more than a small level; what a movement
@@ -395,7 +401,7 @@ class _Program:
         matrix = sparse.csr_array((part.coefs, part.indices, part.indptr), shape=(len(part.rows), len(move)))
         for _ in range(_REFINEMENTS):
             move = np.clip(move, -lo, hi)
-            missed, noise = matrix @ move, 1e-15 * (abs(matrix) @ abs(move))
+            missed, noise = matrix @ move, _SUMMED * (abs(matrix) @ abs(move))
             program = LinearProgram(
                 cost,
                 np.maximum(-lo - move, -near) / unit,
@@ -456,57 +462,3 @@ class _Program:
         lo, hi = self._lo.copy(), self._hi.copy()
         lo[self._held] = hi[self._held] = 0.0
         return self._program.recedes(-lo, hi)
-
-
-class Claims:
-    """Insiders' targets, and how far movements met so far take them."""
-
-    def __init__(self, instance: Instance) -> None:
-        who = [np.full(len(insider.targets), k) for k, insider in enumerate(instance.insiders)]
-        empty = np.empty(0, dtype=np.int64)
-        self.who = np.concatenate([empty, *who]).astype(np.int64)
-        self.cell = np.concatenate([empty, *(insider.targets for insider in instance.insiders)])
-        self.lpl, self.upl, self.spl = (
-            np.concatenate([np.empty(0), *(getattr(insider, key) for insider in instance.insiders)])
-            for key in ("lpl", "upl", "spl")
-        )
-        self.up, self.down = np.zeros(len(self.who)), np.zeros(len(self.who))
-        known = [instance.insiders[k].known for k in self.who]
-        indptr = np.concatenate([[0], np.cumsum([len(cells) for cells in known])]).astype(np.int64)
-        indices = np.concatenate([empty, *known])
-        self._known = sparse.csr_array(
-            (np.ones(len(indices)), indices, indptr), shape=(len(self.who), instance.n)
-        )
-
-    def credit(self, whole: FloatArray) -> None:
-        """A movement of all cells helps those whose known cells stay still in it."""
-        if not len(self.who):
-            return
-        moved = np.where(self._known @ np.abs(whole) > _STILL, 0.0, whole[self.cell])
-        np.maximum(self.up, moved, out=self.up)
-        np.maximum(self.down, -moved, out=self.down)
-
-    def credit_all(self, moves: sparse.csr_array) -> None:
-        """Each of many movements (csr, k × n), as :meth:`credit` does."""
-        still = sparse.csr_array(self._known @ abs(moves).T)
-        touched = _places(still)[still.data > _STILL]
-        mine = sparse.csr_array(sparse.csr_array(moves.T)[self.cell])
-        claim = row_of(mine.indptr)
-        moved = np.where(np.isin(_places(mine), touched), 0.0, mine.data)
-        np.maximum.at(self.up, claim, moved)
-        np.maximum.at(self.down, claim, -moved)
-
-    def free(self, k: int, side: int) -> None:
-        """Nothing limits a claim on that side."""
-        (self.up if side == 1 else self.down)[k] = np.inf
-
-    def met(self, k: int) -> bool:
-        """Are all levels of a claim reached?"""
-        near = 1 - 1e-9
-        wide = self.up[k] + self.down[k] >= self.spl[k] * near
-        return bool(self.up[k] >= self.upl[k] * near and self.down[k] >= self.lpl[k] * near and wide)
-
-
-def _places(matrix: sparse.csr_array) -> IntArray:
-    """A number for the place of each entry."""
-    return np.asarray(row_of(matrix.indptr) * matrix.shape[1] + matrix.indices, dtype=np.int64)

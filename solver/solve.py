@@ -95,8 +95,12 @@ def solve(
     return run.solution(start)
 
 
+# Of a limit, this part and these seconds are kept for the end, but never more than that part.
+_SPARED = (0.05, 0.05, 0.25)
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
+# So many seconds it may have in any case: where there are few, heuristics do little with the rest.
+_EXACT_LEAST = 0.12
 # Part of it that a first pattern near the relaxation may take.
 _PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
@@ -123,7 +127,9 @@ class _Run:
         self._progress = progress
         if work_limit is None and time_limit is None and method == "auto":
             work_limit = _AUTO_WORK
-        seconds = None if time_limit is None else max(time_limit * 0.95 - 0.05, 0.0)
+        seconds = None
+        if time_limit is not None:
+            seconds = time_limit - min(_SPARED[0] * time_limit + _SPARED[1], _SPARED[2] * time_limit)
         self._work_limit = work_limit
         self._clock = Clock(seconds, work_limit)
         self._trace: list[tuple[float, float, float]] = []
@@ -223,7 +229,9 @@ class _Run:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
         search where these came near its bound.
         """
-        for share in (_EXACT_SHARE, 1.0):
+        left = self._clock.seconds_left
+        first = _EXACT_SHARE if left is None else min(max(_EXACT_SHARE, _EXACT_LEAST / max(left, 1e-9)), 1.0)
+        for share in (first, 1.0):
             search.limit_to(self._clock.part(share), self._clock.part(_PATIENCE))
             search.run()
             search.limit_to(self._clock)

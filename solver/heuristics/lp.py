@@ -8,14 +8,20 @@ slope scaling, Kim and Pardalos 1999).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from solver.attack import Movement
 from solver.clock import Clock
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover, Needs
 from solver.heuristics.surroundings import Surroundings
-from solver.instance import BoolArray, FloatArray, IntArray
-from solver.presolve import FrozenTargetError, Problem
+from solver.instance import BoolArray, FloatArray
+from solver.presolve import FrozenTargetError
+
+# A movement that meets a need at given prices (float64[n]), or None.
+Finder = Callable[[int, FloatArray], Movement | None]
 
 _SLOPES = 2
 # Beyond so many columns the linear program looks only near the cell. Below, one program of everything is made
@@ -60,9 +66,10 @@ def protect_lp(
     weight = problem.weight if weight is None else weight
     open_ = np.ones(problem.n, dtype=np.bool_) if allowed is None else allowed | cover.hidden
     if open_.sum() > LARGE:
-        meet_nearby(Surroundings(problem, np.flatnonzero(~open_)), cover, weight, clock, slopes, lenient)
+        find = nearby(Surroundings(problem, np.flatnonzero(~open_)), cover.needs, clock, slopes)
     else:
-        meet_needs(Mover(problem, cover.needs, np.flatnonzero(open_)), cover, weight, clock, slopes, lenient)
+        find = anywhere(Mover(problem, cover.needs, np.flatnonzero(open_)), cover.needs, clock, slopes)
+    meet_needs(cover, find, weight, lenient)
 
 
 def meet_within(cover: Cover, clock: Clock) -> None:
@@ -77,54 +84,60 @@ def meet_within(cover: Cover, clock: Clock) -> None:
                 cover.add(mover.columns, move)
 
 
-def meet_needs(
-    mover: Mover,
-    cover: Cover,
-    weight: FloatArray,
-    clock: Clock,
-    slopes: int = _SLOPES,
-    lenient: bool = False,
-) -> None:
-    """Meet the unmet needs of a cover, highest level first, at the given weights (float64[n]).
+def meet_needs(cover: Cover, find: Finder, weight: FloatArray, lenient: bool = False) -> None:
+    """Meet the unmet needs of a cover, highest level first.
 
-    `slopes` is how often a movement is priced again by its own last answer, until half of the limit is spent;
-    `lenient` leaves needs unmet that nothing can meet.
+    Parameters
+    ----------
+    find
+        Where movements come from: :func:`anywhere` or :func:`nearby`.
+    weight : float64[n]
+        Cost of hiding as this search sees it.
+    lenient
+        Leave needs unmet that nothing can meet.
+
+    Raises
+    ------
+    FrozenTargetError
+        A need cannot be met.
+    OutOfTimeError
+        The finder's clock is out.
     """
-    needs = cover.needs
-    for need in needs.by_level.tolist():
-        if cover.unmet[need]:
-            prices = np.where(cover.hidden, 0.0, weight)
-            found = _cheapest(mover, needs, need, prices, clock, slopes)
-            if found is not None:
-                cover.add(mover.columns, found)
-            elif not lenient:
-                raise FrozenTargetError(_original(cover.problem, int(needs.cell[need])))
-
-
-def meet_nearby(
-    around: Surroundings,
-    cover: Cover,
-    weight: FloatArray,
-    clock: Clock,
-    slopes: int = _SLOPES,
-    lenient: bool = False,
-) -> None:
-    """As :func:`meet_needs`, each need in a neighbourhood of its cell that grows until it can move."""
     problem, needs = cover.problem, cover.needs
     for need in needs.by_level.tolist():
-        if not cover.unmet[need]:
-            continue
-        prices = np.where(cover.hidden, 0.0, weight)
-        found = None
+        if cover.unmet[need]:
+            found = find(need, np.where(cover.hidden, 0.0, weight))
+            if found is not None:
+                cover.add(*found)
+            elif not lenient:
+                raise FrozenTargetError(problem.cells[problem.column == int(needs.cell[need])])
+
+
+def anywhere(mover: Mover, needs: Needs, clock: Clock, slopes: int = _SLOPES) -> Finder:
+    """The cheapest movement of a mover's columns.
+
+    `slopes` is how often it is priced again by its own last answer, until half of the limit is spent.
+    """
+
+    def find(need: int, prices: FloatArray) -> Movement | None:
+        found = _cheapest(mover, needs, need, prices, clock, slopes)
+        return None if found is None else (mover.columns, found)
+
+    return find
+
+
+def nearby(around: Surroundings, needs: Needs, clock: Clock, slopes: int = _SLOPES) -> Finder:
+    """As :func:`anywhere`, in a neighbourhood of the cell that grows until it can move."""
+
+    def find(need: int, prices: FloatArray) -> Movement | None:
         for columns in around.of(needs, need, prices):
-            mover = Mover(problem, needs, columns)
+            mover = Mover(around.problem, needs, columns)
             found = _cheapest(mover, needs, need, prices, clock, slopes)
             if found is not None:
-                break
-        if found is not None:
-            cover.add(mover.columns, found)
-        elif not lenient:
-            raise FrozenTargetError(_original(problem, int(needs.cell[need])))
+                return columns, found
+        return None
+
+    return find
 
 
 def _cheapest(
@@ -164,7 +177,3 @@ def _slopes(move: FloatArray, mover: Mover, prices: FloatArray, level: float) ->
     unit = prices.copy()
     unit[mover.columns] /= np.maximum(share / level, 1e-9)
     return unit
-
-
-def _original(problem: Problem, column: int) -> IntArray:
-    return np.asarray(problem.cells[problem.column == column])

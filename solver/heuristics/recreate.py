@@ -14,7 +14,7 @@ import numpy as np
 
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.lp import LARGE, meet_nearby, meet_needs
+from solver.heuristics.lp import LARGE, anywhere, meet_needs, nearby
 from solver.heuristics.merge import Pool
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
@@ -109,9 +109,10 @@ class _Tools:
     def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
         """Meet the needs left unmet, at these weights (float64[n])."""
         if self._mover is not None:
-            meet_needs(self._mover, cover, weight, clock, slopes=0)
+            find = anywhere(self._mover, cover.needs, clock, slopes=0)
         else:
-            meet_nearby(self.around, cover, weight, clock, slopes=0)
+            find = nearby(self.around, cover.needs, clock, slopes=0)
+        meet_needs(cover, find, weight)
 
 
 def _round(

@@ -33,12 +33,14 @@ class Surroundings:
 
     Attributes
     ----------
+    problem
+        The component.
     nearby
         The distances they go by.
     """
 
     def __init__(self, problem: Problem, barred: IntArray | None = None) -> None:
-        self._problem = problem
+        self.problem = problem
         self._barred = np.empty(0, dtype=np.int64) if barred is None else barred
         self._closure, self.nearby = Closure(problem), Nearby(problem)
         self._first, self._count = 0, 0
@@ -51,7 +53,7 @@ class Surroundings:
         prices : float64[n]
             What each column costs; 0 for hidden ones.
         """
-        problem = self._problem
+        problem = self.problem
         cell, level = int(needs.cell[need]), float(needs.level[need])
         closed = np.concatenate([self._barred, problem.known[needs.attacker[need]]])
         self._count += 1

@@ -200,6 +200,8 @@ def test_infeasibility_names_cells_relations_and_what_is_shown() -> None:
         solve(instance)
     (obstacle,) = caught.value.obstacles
     assert (obstacle.cell, obstacle.shown, obstacle.relations) == ("small", ("total", "rest"), (0,))
+    assert obstacle.spelled == ("small + rest = total",)
+    assert "by small + rest = total" in str(caught.value)
 
 
 def test_no_bound_is_missed_from_far_away() -> None:
