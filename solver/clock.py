@@ -55,6 +55,12 @@ class Clock:
         child._parent = self
         return child
 
+    def at_most(self, work: float) -> Clock:
+        """A clock for what is left, and no more work than that; what it spends is spent here too."""
+        child = self.part(1.0)
+        child._limit = work if child._limit is None else min(work, child._limit)
+        return child
+
     def early(self, fraction: float) -> Clock:
         """A clock that is out when this fraction of the seconds left is over, but has all the work left."""
         seconds = self.seconds_left

@@ -11,7 +11,7 @@ from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.improve import improve
 from solver.heuristics.lp import meet_within
-from solver.heuristics.merge import Pool
+from solver.heuristics.merge import MANY, Pool, merge_lightest
 from solver.heuristics.methods import CONSTRUCT, protect
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
@@ -78,6 +78,9 @@ def improve_pattern(
         return None
     # Moves hide what they move: the cover starts from what they use.
     clean_up(cover, clock)
+    if problem.n > MANY and find_network(problem) is None and not clock.out:
+        merge_lightest(cover, clock)
+        clean_up(cover, clock)
     pool = Pool(seed, guide)
     pool.add(cover)
     if cover.minimal and not clock.out:

@@ -11,6 +11,7 @@ from solver.heuristics.hypercube import protect_hypercube
 from solver.heuristics.light import finish_in_haste, protect_light
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.mcnf import protect_mcnf
+from solver.heuristics.merge import MANY, merge_lightest
 from solver.heuristics.modular import protect_modular
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
@@ -69,6 +70,9 @@ def protect(
     except OutOfTimeError:
         finish_in_haste(cover)
     clean_up(cover, clock)
+    if method == "shortest-path" and problem.n > MANY and not clock.out:
+        merge_lightest(cover, clock)
+        clean_up(cover, clock)
     if start is not None:
         cover = _repaired(Cover(problem, needs, start), cover, clock)
     if method == "tabu":

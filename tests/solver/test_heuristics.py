@@ -12,7 +12,7 @@ from solver.attack import check_pattern
 from solver.clock import Clock
 from solver.generate import generate
 from solver.heuristics.bound import relations_bound
-from solver.heuristics.merge import Pool
+from solver.heuristics.merge import Pool, merge_lightest
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.heuristics.network import find_network
 from solver.presolve import reduce_instance
@@ -131,6 +131,15 @@ def test_a_merger_is_as_cheap_as_any_of_its_patterns_and_meets_every_need(shape:
     assert merged.cost <= least
     assert not merged.unmet.any()
     assert check_pattern(problem, merged.hidden, Clock()) == []
+
+
+def test_the_lightest_columns_searched_together_are_cheaper_than_one_cell_after_the_other() -> None:
+    problem = reduce_instance(generate("random", "30x30", primaries=20, seed=6)).problems[0]
+    cover = protect(problem, "lp", Clock())
+    before = cover.cost
+    merge_lightest(cover, Clock())
+    assert cover.cost < before
+    assert check_pattern(problem, cover.hidden, Clock()) == []
 
 
 @pytest.mark.parametrize("method", ["auto", *HEURISTICS])
