@@ -185,10 +185,10 @@ class _Run:
         self._keep_time_for_audit(time.perf_counter() - began)
         bounds = [self._early_bound(problem) for problem in problems]
         firsts = [
-            (None, None) if start is None and self._is_late(problem) else self._first(k, problem, start)
+            (None, None) if start is None and self._is_late(problem) else self._answer(k, problem, start)
             for k, problem in enumerate(problems)
         ]
-        if self._time_limit is None and self._work_limit is not None:
+        if self._time_limit is None and self._work_limit is not None and not self._interrupted:
             # However long the first patterns took, part of the work is kept for a bound.
             left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
             self._clock = Clock(None, left)
@@ -200,6 +200,8 @@ class _Run:
             search.prove(bounds[k])
             searches.append(search)
         for k, search in enumerate(searches):
+            if self._interrupted:
+                break
             try:
                 if self._method == "exact":
                     search.run()
@@ -208,12 +210,25 @@ class _Run:
                 else:
                     search.prove(relations_bound(search.problem, self._clock))
             except KeyboardInterrupt:
-                self._interrupted = True
-                break
+                self._stop()
         for k, search in enumerate(searches):
             if not search.safe:
-                search.accept(*self._first(k, search.problem, start))
+                search.accept(*self._answer(k, search.problem, start))
         return searches
+
+    def _stop(self) -> None:
+        """Somebody asked for what there is: no time is left."""
+        self._interrupted, self._clock = True, Clock(0.0)
+
+    def _answer(
+        self, number: int, problem: Problem, start: BoolArray | None
+    ) -> tuple[BoolArray, Cover | None]:
+        """A first pattern; one in haste, if an interrupt came first. A second interrupt ends all."""
+        try:
+            return self._first(number, problem, start)
+        except KeyboardInterrupt:
+            self._stop()
+            return self._first(number, problem, start)
 
     def _early_bound(self, problem: Problem) -> float:
         """What `auto` knows of a large component's cost, should time end with the first pattern."""

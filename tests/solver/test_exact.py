@@ -132,15 +132,17 @@ def test_out_of_time_at_once_there_is_a_safe_pattern_nevertheless(name: str) -> 
     assert audit(instance, solution.hidden).ok
 
 
-def test_an_interrupt_returns_the_incumbent() -> None:
+@pytest.mark.parametrize("method", ["exact", "auto"])
+def test_an_interrupt_returns_the_incumbent(method: str) -> None:
     instance = Instance.from_jj(instance_file("r9x9x9_p30"))
 
     def interrupt(progress: Progress) -> None:
         if progress.phase == "bound":
             raise KeyboardInterrupt
 
-    solution = solve(instance, "exact", progress=interrupt)
+    solution = solve(instance, method, progress=interrupt)
     assert solution.statistics["stopped"] == "interrupt"
+    assert solution.statistics["work"] < 1.0, "there may be no pattern yet: one is found in haste"
     assert audit(instance, solution.hidden).ok
 
 
