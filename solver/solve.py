@@ -29,6 +29,7 @@ from solver.heuristics.auto import first_pattern, improve_pattern
 from solver.heuristics.bound import relations_bound
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.heuristics.needs import Cover
+from solver.heuristics.network import find_network
 from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
@@ -100,11 +101,13 @@ _SPARED = (0.05, 0.05, 0.25)
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
 # So many seconds it may have in any case: where there are few, heuristics do little with the rest.
-_EXACT_LEAST = 0.12
+_EXACT_LEAST = 0.3
 # Part of it that a first pattern near the relaxation may take.
 _PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
 _LATE = 5_000
+# With fewer seconds than that it does so too, on networks of more than so many columns.
+_HURRIED, _TINY = 1.0, 300
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05
 
@@ -237,8 +240,13 @@ class _Run:
         return relations_bound(problem, self._clock.part(_BOUND_SHARE))
 
     def _is_late(self, problem: Problem) -> bool:
-        """Does the exact search come before heuristics? Near its relaxation, patterns are cheaper."""
-        return self._method == "exact" or (self._method == "auto" and problem.n <= _LATE)
+        """Does the exact search come before heuristics? Near its relaxation, patterns are cheaper, but where
+        seconds are few there may be none in time.
+        """
+        if self._method != "auto":
+            return self._method == "exact"
+        hurried = self._time_limit is not None and self._time_limit < _HURRIED and problem.n > _TINY
+        return problem.n <= _LATE and not (hurried and find_network(problem) is not None)
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
