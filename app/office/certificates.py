@@ -10,7 +10,7 @@ from app.domain.certificate import fingerprint, public_digest, read_certificate,
 from app.domain.errors import UserError
 from app.office.keys import is_signed, key_name
 from app.pipeline.certify import commitments, recheck
-from app.pipeline.memory import read_memory
+from app.pipeline.memory import facts_kept, read_memory
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,8 @@ def check_against(text: str, store: Store) -> CertificateReport:
     for number, shown in enumerate(memory.shown):
         insiders = memory.insiders[number] if memory.insiders is not None else ()
         unions = memory.unions[number] if memory.unions else ()
-        exposed = recheck(shown, insiders, hide_zeros, unions)
+        facts = facts_kept(store, shown.cells.cube.name, shown.cells.fingerprint)
+        exposed = recheck(shown, insiders, hide_zeros, unions, facts)
         detail = "; ".join(exposed[:5])
         if memory.insiders is None and not exposed:
             detail = "against outsiders; insiders weren't kept with it"

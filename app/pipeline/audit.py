@@ -14,12 +14,14 @@ from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problems
 from app.pipeline.suppress import (
+    Judge,
     Suppression,
     derived_hidden,
+    extremes_of,
     learned_by_insiders,
     narrowed_by_insiders,
 )
-from app.pipeline.unions import UnionJudge, exposed_unions, unions_in
+from app.pipeline.unions import exposed_unions, unions_in
 from solver import AuditReport, audit
 from solver.errors import SolverError
 
@@ -55,7 +57,7 @@ def audit_release(
     primaries: PrimaryResult,
     problems: Problems,
     suppression: Suppression,
-    judge: UnionJudge,
+    judge: Judge,
     progress: ProgressCallback | None = None,
 ) -> ReleaseAudit:
     """Check the final pattern against every attacker, and the rules that are not the solver's.
@@ -110,6 +112,12 @@ def audit_release(
         crawl.cubes, primaries.cubes, suppression.hidden, covered, strict=True
     ):
         breaches.extend(_broken_rules(cells, verdicts, hidden, inside))
+    for number, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
+        extremes = extremes_of(number, cells, verdicts, problems, suppression, judge)
+        breaches.extend(
+            Breach(cells.cube.name, told, "outsider", f"attained, as shown by {', '.join(by)}")
+            for told, by in extremes.told(suppression.hidden[number])
+        )
     return ReleaseAudit(tuple(reports), tuple(breaches))
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from app.cube.port import Group
 from app.domain.cellset import FloatArray
 from app.domain.certificate import FORMAT, canonical, commitment, public_digest, slack_in_words
-from app.domain.known import ShownCells
+from app.domain.cube import Cube, IntArray
+from app.domain.errors import InternalError
+from app.domain.known import FactRows, ShownCells
 from app.domain.lattice import Longs
 from app.domain.masked import CellStatus
 from app.domain.primary import CubePrimaries
@@ -20,9 +23,10 @@ from app.domain.release import Release
 from app.pipeline.audit import ReleaseAudit
 from app.pipeline.build import Problems, problems_of
 from app.pipeline.earlier import nothing_earlier
+from app.pipeline.extremes import Extremes, Promise
 from app.pipeline.memory import Memory
 from app.pipeline.suppress import Suppression
-from app.pipeline.unions import Union, with_unions
+from app.pipeline.unions import Union, UnionVerdicts, with_unions
 from solver import Insider, audit
 
 #: The public key and the signature of some bytes, both in base64.
@@ -134,7 +138,11 @@ def sealed(document: Mapping[str, Any], public: str, sign: Sign) -> str:
 
 
 def recheck(
-    shown: ShownCells, insiders: Sequence[Insider], hide_zeros: bool, unions: Sequence[Union] = ()
+    shown: ShownCells,
+    insiders: Sequence[Insider],
+    hide_zeros: bool,
+    unions: Sequence[Union] = (),
+    facts: FactRows | None = None,
 ) -> tuple[str, ...]:
     """Audit the cells of one cube again, from what is kept of them: cells that somebody finds out, and who.
 
@@ -146,6 +154,9 @@ def recheck(
     hide_zeros
     unions
         Sums of hidden cells that were promised levels, over the rows of the table.
+    facts
+        What the release was made from, to tell which places attain the maxima that it shows; without them
+        these are left out.
     """
     n = len(shown.cells)
     nobody = np.zeros(n, dtype=np.bool_)
@@ -179,7 +190,33 @@ def recheck(
         found.extend(f"{exposure.name} to {exposure.attacker}" for exposure in report.exposures)
         if not report.complete:
             found.append("the audit could not be finished")
+    if facts is not None and _same_members(facts.cube, shown.cells.cube):
+        promise = Promise(verdicts.sensitive, nobody, nobody, shown.lpl, shown.upl, shown.spl)
+        extremes = Extremes(0, shown.cells, promise, _Kept(facts))
+        found.extend(f"{told} to outsider" for told, _ in extremes.told(shown.hidden))
     return tuple(found)
+
+
+def _same_members(one: Cube, other: Cube) -> bool:
+    return [item.unique_names for item in one.hierarchies] == [
+        item.unique_names for item in other.hierarchies
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """An `ExtremeJudge` that has the facts, and no rules: cells are held against what they were promised."""
+
+    facts: FactRows
+
+    def protects(self, cube: int, measure: int) -> bool:
+        return False
+
+    def together(self, cube: int, columns: tuple[int, ...]) -> IntArray | None:
+        return np.unique(np.stack([self.facts.leaf[column - 1] for column in columns], axis=1), axis=0)
+
+    def judge(self, cube: int, coords: IntArray, groups: Sequence[Group]) -> UnionVerdicts:
+        raise InternalError("no rules are kept with a release")
 
 
 def _within(place: Longs, insider: Insider) -> Insider | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -140,9 +141,11 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
         for item in read_memory(body).shown:
             shown[item.cells.cube.name].append(item)
 
-    def snapshot(cube: str, fingerprint: str) -> FactRows | None:
-        kept = store.book.snapshot(cube, fingerprint)
-        rows = REMEMBERED.decode(kept) if kept else None
-        return rows if isinstance(rows, FactRows) else None
+    return Past({name: tuple(items) for name, items in shown.items()}, partial(facts_kept, store))
 
-    return Past({name: tuple(items) for name, items in shown.items()}, snapshot)
+
+def facts_kept(store: Store, cube: str, fingerprint: str) -> FactRows | None:
+    """The facts of a cube that a release was made from, if they are kept."""
+    kept = store.book.snapshot(cube, fingerprint)
+    rows = REMEMBERED.decode(kept) if kept else None
+    return rows if isinstance(rows, FactRows) else None

@@ -19,6 +19,7 @@ from app.domain.publication import CubeDefinition, Publication
 from app.domain.release_life import Trail
 from app.pipeline import audit as audit_step
 from app.pipeline import build as build_step
+from app.pipeline import extremes
 from app.pipeline import suppress as suppress_step
 from app.pipeline.earlier import Past
 from app.pipeline.memory import read_past
@@ -41,6 +42,7 @@ RESULTS = Codec(
         Earlier,
         primary.CubePrimaries,
         primary.PrimaryResult,
+        extremes.Attained,
         suppress_step.Suppression,
         AuditReport,
         Exposure,

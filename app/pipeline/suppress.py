@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems
+from app.pipeline.extremes import Attained, ExtremeJudge, Extremes, Promise
 from app.pipeline.insiders import Levels, find_insiders, learn
 from app.pipeline.stages import decided_first, ranks_of
 from app.pipeline.unions import Union, UnionJudge, exposed_unions, judged_again, unions_in, with_unions
@@ -36,12 +38,24 @@ class Suppression:
 
     Of implied cells only the sensitive ones are marked: no sheet shows the others either. ``instances``
     are those of problems whose levels had to be cut down to what hiding everything can give, or which got
-    further targets of insiders, or unions behind their cells.
+    further targets of insiders, or unions behind their cells. ``attained`` says what was hidden for the
+    sake of maxima and minima; ``limits`` (float64[3, n] by cube: lpl, upl, spl) are levels beyond which
+    readers know these in any case.
     """
 
     hidden: tuple[Bools, ...]
     solutions: tuple[Solution, ...]
     instances: Mapping[int, Instance]
+    attained: tuple[Attained, ...] = ()
+    limits: Mapping[int, FloatArray] = field(default_factory=dict)
+
+
+class Judge(UnionJudge, ExtremeJudge, Protocol):
+    """Whoever knows the rules and who contributes to what."""
+
+    def cost(self, cube: int, verdicts: CubePrimaries) -> FloatArray:
+        """What hiding each cell of a cube's table costs (float64[n])."""
+        ...
 
 
 def suppress(
@@ -49,7 +63,7 @@ def suppress(
     crawl: Crawl,
     primaries: PrimaryResult,
     problems: Problems,
-    judge: UnionJudge,
+    judge: Judge,
     progress: ProgressCallback | None = None,
     begin: frozenset[str] = frozenset(),
 ) -> Suppression:
@@ -101,7 +115,44 @@ def suppress(
         _mark(problem, cells, solution, hidden[problem.cube])
     for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         close_coupling(cells, verdicts, hidden[place])
-    return Suppression(tuple(hidden), tuple(solutions), instances)
+    pattern = Suppression(tuple(hidden), tuple(solutions), instances)
+    return _without_told_extremes(crawl, primaries, problems, pattern, judge)
+
+
+def _without_told_extremes(
+    crawl: Crawl, primaries: PrimaryResult, problems: Problems, pattern: Suppression, judge: Judge
+) -> Suppression:
+    """The pattern with what more must be hidden so that no maximum or minimum is told by being attained.
+
+    Whatever more is hidden leaves the linear relations no tighter than they were.
+    """
+    attained: list[Attained] = []
+    limits: dict[int, FloatArray] = {}
+    for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
+        extremes = extremes_of(place, cells, verdicts, problems, pattern, judge)
+        if not len(extremes):
+            continue
+        levels = np.stack(extremes.levels())
+        if np.any(levels < np.stack(levels_kept(place, verdicts, problems, pattern))):
+            limits[place] = levels
+        while found := extremes.close(pattern.hidden[place], judge.cost(place, verdicts)):
+            attained.extend(found)
+            close_coupling(cells, verdicts, pattern.hidden[place])
+    return replace(pattern, attained=tuple(attained), limits=limits)
+
+
+def extremes_of(
+    number: int,
+    cells: CubeCells,
+    verdicts: CubePrimaries,
+    problems: Problems,
+    suppression: Suppression,
+    judge: ExtremeJudge,
+) -> Extremes:
+    """The maxima and minima of a cube, with the levels that the pattern keeps."""
+    levels = levels_kept(number, verdicts, problems, suppression)
+    promise = Promise(verdicts.sensitive, verdicts.must_show, verdicts.known, *levels)
+    return Extremes(number, cells, promise, judge)
 
 
 def _begin(
@@ -306,6 +357,9 @@ def levels_kept(
             k = len(problem.rows)
             lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
             spl[problem.rows] = instance.spl[:k]
+    if number in suppression.limits:
+        for levels, limit in zip((lpl, upl, spl), suppression.limits[number], strict=True):
+            np.minimum(levels, limit, out=levels)
     return lpl, upl, spl
 
 

@@ -10,8 +10,10 @@ from app.cube.port import CubeServer, Group
 from app.cube.port import Profiles as CubeProfiles
 from app.domain.crawled import Crawl
 from app.domain.cube import IntArray, Measure
+from app.domain.equation import Floats
 from app.domain.errors import OperatorError
 from app.domain.lattice import Bools
+from app.domain.primary import CubePrimaries
 from app.domain.publication import Confidentiality, MeasureProtection
 from app.pipeline.assess import (
     MIN_TOP,
@@ -21,16 +23,19 @@ from app.pipeline.assess import (
     solver_profiles,
 )
 from app.pipeline.define_rules import rule_of
+from app.pipeline.together import Together
 from app.pipeline.unions import UnionVerdicts
+from app.pipeline.weigh import weigh
 from solver.rules import Request, Rule, Threshold, Zero, assess
 
 
 class UnionRules:
-    """A `UnionJudge` of a publication's rules over its open cubes."""
+    """A `UnionJudge` and `ExtremeJudge` of a publication's rules over its open cubes."""
 
     def __init__(
         self, confidentiality: Confidentiality, crawl: Crawl, servers: Mapping[str, CubeServer]
     ) -> None:
+        self._confidentiality = confidentiality
         self._crawl = crawl
         self._servers = servers
         self._checked: set[int] = set()
@@ -48,6 +53,29 @@ class UnionRules:
         ]
         return np.array(listed, dtype=np.bool_)
 
+    def protects(self, cube: int, measure: int) -> bool:
+        """Whether a measure has rules, or is hidden with another one."""
+        protection = self._by_name[cube].get(self._crawl.cubes[cube].cube.measures[measure].name)
+        return protection is not None and bool(protection.rules or protection.associated_with)
+
+    def together(self, cube: int, columns: tuple[int, ...]) -> IntArray | None:
+        """Combinations of leaves of some hierarchies that have facts (int32[f, len(columns)]), if that can be
+        found out.
+
+        Raises
+        ------
+        OperatorError
+            If the data changed since the crawl.
+        """
+        cells = self._crawl.cubes[cube]
+        met = Together(self._unchanged(cube), cells.cube)(columns)
+        return None if met is None else met[0]
+
+    def cost(self, cube: int, verdicts: CubePrimaries) -> Floats:
+        """What hiding each cell of a cube's table costs (float64[n]), whatever else is hidden."""
+        cells = self._crawl.cubes[cube]
+        return weigh(self._confidentiality, cells, verdicts, cells.equations.matrix(len(cells)))
+
     def judge(self, cube: int, coords: IntArray, groups: Sequence[Group]) -> UnionVerdicts:
         """The rules of each group's measure, and of those that protect it.
 
@@ -57,12 +85,7 @@ class UnionRules:
             If the data changed since the crawl.
         """
         cells = self._crawl.cubes[cube]
-        server = self._servers[cells.cube.name]
-        if cube not in self._checked and server.fingerprint() != cells.fingerprint:
-            raise OperatorError(
-                f"The data of cube {cells.cube.name} changed since the crawl. Run the pipeline again."
-            )
-        self._checked.add(cube)
+        server = self._unchanged(cube)
         n = len(coords)
         verdicts = UnionVerdicts(np.zeros(n, dtype=np.bool_), np.zeros(n), np.zeros(n), np.zeros(n))
 
@@ -87,6 +110,16 @@ class UnionRules:
             verdicts.sensitive[rows] = own.sensitive
             verdicts.lpl[rows], verdicts.upl[rows], verdicts.spl[rows] = own.lpl, own.upl, own.spl
         return verdicts
+
+    def _unchanged(self, cube: int) -> CubeServer:
+        cells = self._crawl.cubes[cube]
+        server = self._servers[cells.cube.name]
+        if cube not in self._checked and server.fingerprint() != cells.fingerprint:
+            raise OperatorError(
+                f"The data of cube {cells.cube.name} changed since the crawl. Run the pipeline again."
+            )
+        self._checked.add(cube)
+        return server
 
 
 def _judged(measure: Measure, found: CubeProfiles, rules: Sequence[Rule]) -> UnionVerdicts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -103,12 +103,18 @@ def why(
     partner = int(verdicts.partner[row])
     if partner >= 0 and hidden[partner]:
         return Why(key, "hidden", "tied", because=(_key(cells, partner),), known=known)
+    attained = tuple(
+        Threat(item.told, "outsider", (f"attained in {', '.join(cells.keys(np.array(item.by[:_MOST])))}",))
+        for item in suppression.attained
+        if item.cube == cube and row in item.rows
+    )[:_MOST]
     for number, problem in enumerate(problems.problems):
         places = np.flatnonzero(problem.rows == row).tolist() if problem.cube == cube else []
         if places:
             instance = suppression.instances.get(number, problem.instance)
-            return _secondary(key, cells, verdicts, problem, instance, hidden, places[0], known)
-    return Why(key, "hidden", "secondary", known=known)
+            found = _secondary(key, cells, verdicts, problem, instance, hidden, places[0], known)
+            return replace(found, threats=(*attained, *found.threats))
+    return Why(key, "hidden", "secondary", threats=attained, known=known)
 
 
 def find_cell(crawl: Crawl, cell: str) -> tuple[int, int]:

@@ -11,9 +11,10 @@ from lxml.html import HtmlElement
 
 from app.domain.progress import ProgressCallback, StepProgress
 from app.redteam.algebra import Meaning
-from app.redteam.bounds import Intervals, interval_of_cells
+from app.redteam.bounds import Intervals, interval_of_cells, narrowed
 from app.redteam.exports import DRAWING, FRAGMENT, READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
+from app.redteam.maxima import told_extremes
 from app.redteam.pages import (
     block_of,
     links_of,
@@ -80,7 +81,9 @@ def attack(
     for number, (name, knowledge) in enumerate(reading.cubes.items()):
         progress(StepProgress("bound", number, len(structures), name))
         system = build_system(knowledge)
-        intervals = interval_of_cells(system)
+        extremes, unseen = told_extremes(knowledge)
+        reading.notes.extend(unseen)
+        intervals = narrowed(interval_of_cells(system), system, extremes)
         judged = _Judgement(knowledge, system, intervals, (promises or {}).get(name), reading.marks)
         found, suspected = judged.all()
         findings += found
@@ -356,7 +359,9 @@ class _Judgement:
             if 1.0 + slack < lower < threshold - slack:
                 return Finding(label, kind, lower, upper, False)
         if exact and marked:
-            return Finding(label, kind, lower, upper, plain)
+            # A maximum that is hidden for another's sake may be told: only the office knows which is one.
+            certain = plain and structure.measures[identity[0]].aggregator not in ("max", "min")
+            return Finding(label, kind, lower, upper, certain)
         return None
 
     def _drawn(self, identity: Coordinates, leak: PageLeak, where: str) -> Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from app.redteam.relations import System
+from app.redteam.structure import Coordinates
 from solver.errors import InternalError
 from solver.lp import bound_cells
 
@@ -64,6 +65,18 @@ def interval_of_cells(system: System) -> Intervals:
             continue
         lower[part.cells], upper[part.cells] = low_part, high_part
     return Intervals(lower, upper, frozenset(failed))
+
+
+def narrowed(
+    intervals: Intervals, system: System, told: Mapping[Coordinates, tuple[float, float]]
+) -> Intervals:
+    """The intervals, each within what is told of its cell besides the relations."""
+    lower, upper = intervals.lower.copy(), intervals.upper.copy()
+    for identity, (low, high) in told.items():
+        number = system.numbers.get(identity)
+        if number is not None:
+            lower[number], upper[number] = max(lower[number], low), min(upper[number], high)
+    return Intervals(lower, upper, intervals.failed)
 
 
 def _rounding(

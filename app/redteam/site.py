@@ -208,6 +208,7 @@ def _structure(document: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Str
             bool(measure.get("nonnegative", True)),
             int(measure.get("decimals", 0)),
             tuple(measure.get("of_which", ())),
+            str(measure.get("aggregator", "sum")),
         )
         for measure in document["measures"]
     }

@@ -74,6 +74,7 @@ class PublicMeasure:
     nonnegative: bool
     decimals: int
     of_which: tuple[str, ...] = ()
+    aggregator: str = "sum"
 
 
 @dataclass(frozen=True, eq=False)
