@@ -39,6 +39,7 @@ class UnionRules:
         self._crawl = crawl
         self._servers = servers
         self._checked: set[int] = set()
+        self._together: dict[int, Together] = {}
         self._by_name: list[Mapping[str, MeasureProtection]] = [
             {item.measure: item for item in confidentiality.measures if item.cube == cells.cube.name}
             for cells in crawl.cubes
@@ -68,7 +69,9 @@ class UnionRules:
             If the data changed since the crawl.
         """
         cells = self._crawl.cubes[cube]
-        met = Together(self._unchanged(cube), cells.cube)(columns)
+        server = self._unchanged(cube)
+        asked = self._together.setdefault(cube, Together(server, cells.cube))
+        met = asked(columns)
         return None if met is None else met[0]
 
     def cost(self, cube: int, verdicts: CubePrimaries) -> Floats:
