@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -70,6 +69,13 @@ def read_memory(body: bytes) -> Memory:
     if not isinstance(found, Memory):
         raise OperatorError("What a release showed can't be read: it is damaged.")
     return found
+
+
+def facts_kept(store: Store, cube: str, fingerprint: str) -> FactRows | None:
+    """The facts of a cube that a release was made from, if they are kept."""
+    kept = store.book.snapshot(cube, fingerprint)
+    rows = REMEMBERED.decode(kept) if kept else None
+    return rows if isinstance(rows, FactRows) else None
 
 
 def shown_cells(
@@ -141,11 +147,7 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
         for item in read_memory(body).shown:
             shown[item.cells.cube.name].append(item)
 
-    return Past({name: tuple(items) for name, items in shown.items()}, partial(facts_kept, store))
+    def snapshot(cube: str, fingerprint: str) -> FactRows | None:
+        return facts_kept(store, cube, fingerprint)
 
-
-def facts_kept(store: Store, cube: str, fingerprint: str) -> FactRows | None:
-    """The facts of a cube that a release was made from, if they are kept."""
-    kept = store.book.snapshot(cube, fingerprint)
-    rows = REMEMBERED.decode(kept) if kept else None
-    return rows if isinstance(rows, FactRows) else None
+    return Past({name: tuple(items) for name, items in shown.items()}, snapshot)
