@@ -45,9 +45,15 @@ class Changes:
         self._cube = replace(
             cube, measures=tuple(replace(measure, aggregator="sum") for measure in cube.measures)
         )
-        self._ancestors = Ancestors(cube)
         self._open: list[DuckDBEngine] = []
         old, new = _numbered(cube, before), _numbered(cube, after)
+        # Rows of members that are gone stand at the nearest member above.
+        uneven = [
+            h
+            for h, tree in enumerate(cube.hierarchies)
+            if any((tree.last_descendant[part.leaf[h]] > part.leaf[h]).any() for part in (old, new))
+        ]
+        self._ancestors = Ancestors(cube, uneven)
         self._named = before.who is not None and after.who is not None
         came, went = _left_over(old, new, self._named)
         if self._named:

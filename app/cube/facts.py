@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,11 +77,13 @@ class Facts:
 class Ancestors:
     """For each hierarchy and level: the ancestor of every member at that level, or -1.
 
-    Level -1 stands for no grouping at all: what the All member holds.
+    Level -1 stands for no grouping at all: what the All member holds. ``uneven`` are hierarchies in which
+    facts stand at members that have others beneath them.
     """
 
-    def __init__(self, cube: Cube) -> None:
+    def __init__(self, cube: Cube, uneven: Collection[int] = ()) -> None:
         self.hierarchies = cube.hierarchies
+        self._uneven = frozenset(uneven)
         self._maps: dict[tuple[int, int], IntArray] = {}
         self.level_of = tuple(self._levels(hierarchy) for hierarchy in cube.hierarchies)
 
@@ -110,6 +113,8 @@ class Ancestors:
         """Whether every leaf has an ancestor at the level, so that coarser levels can be added up from it."""
         if level < 0:
             return True
+        if hierarchy in self._uneven:
+            return False
         tree = self.hierarchies[hierarchy]
         is_leaf = np.ones(tree.size, dtype=bool)
         is_leaf[tree.parent[tree.parent >= 0]] = False

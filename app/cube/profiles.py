@@ -354,8 +354,8 @@ class Profiler:
     def _level(self, levels: Levels, keys: Ints, table: Table) -> Table:
         """Profiles of plain cells of one level combination."""
         n, measures = len(keys), set(table.sizes)
-        place = np.minimum(np.searchsorted(table.key, keys), len(table.key) - 1)
-        hit = np.flatnonzero(table.key[place] == keys)
+        place = np.minimum(np.searchsorted(table.key, keys), max(len(table.key) - 1, 0))
+        hit = np.flatnonzero(table.key[place] == keys) if len(table.key) else np.zeros(0, dtype=np.int64)
         found = gather(table, place[hit], hit.astype(np.int64), np.arange(n), measures)
         wanderers = self.splits()[self._split_for(levels, False)].wanderers
         if not wanderers.size:

@@ -90,6 +90,7 @@ class LevelDefinition:
     ``hidden``: which members are none of the hierarchy, so that those beneath stand under the member above:
     those whose name is ``blank``, or is that of the ``parent`` too.
     ``bands``: which measure its members divide by size, and where.
+    ``formerly``: names that it had when it was published; ``recoded``: today's keys by those of then.
     """
 
     name: str
@@ -106,6 +107,8 @@ class LevelDefinition:
     period: str = ""
     hidden: str = ""
     bands: Cuts | None = None
+    formerly: tuple[str, ...] = ()
+    recoded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class HierarchyDefinition:
     default_member: str | None = None
     time: bool = False
     all_name: str | None = None
+    formerly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ class DimensionDefinition:
     fact_key: str | None = None
     sql: str | None = None
     lists_unknown: bool = True
+    formerly: tuple[str, ...] = ()
 
     @property
     def has_table(self) -> bool:
@@ -158,6 +163,7 @@ class MeasureDefinition:
     decimals: int
     nonnegative: bool
     of_which: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = ()
 
     def measure(self, unique_name: str, caption: Texts) -> Measure:
         """The measure that it is in a cube, by that name, with a caption where it has none of its own."""
@@ -277,6 +283,7 @@ class CubeDefinition:
     at: Position
     named_sets: tuple[NamedSetDefinition, ...] = ()
     remote: RemoteDefinition | None = None
+    formerly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -331,10 +338,23 @@ class Confidentiality:
 
 
 @dataclass(frozen=True)
+class Forgetting:
+    """A decision that what earlier releases showed of something that is gone needn't be known any more.
+
+    ``what`` is its unique name, or that of a level whose members are gone; empty: the whole cube.
+    """
+
+    cube: str
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReleasePolicy:
     """``keep``: releases taken down whose cells are kept, so that they can be shown again."""
 
     keep: int = 10
+    forget: tuple[Forgetting, ...] = ()
 
 
 @dataclass(frozen=True)

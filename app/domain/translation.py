@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
 from app.domain.crawled import CubeCells
-from app.domain.cube import Cube, IntArray
+from app.domain.cube import Cube, Hierarchy, IntArray
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Longs, Space
 
@@ -23,31 +23,40 @@ def earlier_rows(space: Space, cube: Cube, past: Iterable[ShownCells]) -> IntArr
         usable &= cells.space.adds_up(cells.coords) | (cells.coords < cells.space.own).all(axis=1)
         rows = np.flatnonzero(usable[: cells.n_given])
         coords, has = translated(space, cube, cells, rows)
+        has &= space.adds_up(coords) | (coords < space.own).all(axis=1)
         found.append(coords[has])
     return np.concatenate(found)
 
 
 def translated(space: Space, cube: Cube, cells: CubeCells, rows: Longs) -> tuple[IntArray, Bools]:
-    """Coordinates of another table's rows in this cube's, and whether the cube has all their members."""
+    """Coordinates of another table's rows in this cube's, and whether the cube has all their members.
+
+    A member that is gone is the group of those beneath it that are still there, as a level that was given up
+    leaves them; a group is that of its members which are there.
+    """
     result = np.zeros((len(rows), space.columns), dtype=np.int32)
     has = np.ones(len(rows), dtype=np.bool_)
     theirs = {tree.unique_name: 1 + place for place, tree in enumerate(cells.cube.hierarchies)}
     ours = {tree.unique_name for tree in cube.hierarchies}
-    names: list[tuple[int, int | None, Mapping[str, int], bool]] = [
-        (0, 0, {measure.unique_name: place for place, measure in enumerate(cube.measures)}, False)
-    ]
+    measures = {measure.unique_name: place for place, measure in enumerate(cube.measures)}
+    names: list[tuple[int, int | None, Hierarchy | None]] = [(0, 0, None)]
     for h, tree in enumerate(cube.hierarchies):
-        names.append((1 + h, theirs.get(tree.unique_name), tree.index_of, tree.has_all))
+        names.append((1 + h, theirs.get(tree.unique_name), tree))
     for tree, column in ((tree, theirs[tree.unique_name]) for tree in cells.cube.hierarchies):
         if tree.unique_name not in ours:
             has &= (cells.coords[rows, column] == 0) & tree.has_all
-    for column, other, index_of, has_all in names:
+    for column, other, ours_too in names:
         if other is None:
-            has &= has_all
+            has &= ours_too is not None and ours_too.has_all
             continue
         numbers, place = np.unique(cells.coords[rows, other], return_inverse=True)
         mapped = np.array(
-            [_number(space, column, cells, other, int(number), index_of) for number in numbers],
+            [
+                measures.get(cells.space.name(0, number), -1)
+                if ours_too is None
+                else _number(space, column, cells, other, number, ours_too)
+                for number in numbers.tolist()
+            ],
             dtype=np.int64,
         )
         has &= mapped[place.reshape(-1)] >= 0
@@ -55,16 +64,25 @@ def translated(space: Space, cube: Cube, cells: CubeCells, rows: Longs) -> tuple
     return result, has
 
 
-def _number(
-    space: Space, column: int, cells: CubeCells, other: int, number: int, index_of: Mapping[str, int]
-) -> int:
-    """This space's number of another table's member; -1 when a member is gone or it is no plain group."""
-    if number < cells.space.own[other]:
-        return index_of.get(cells.space.name(other, number), -1)
-    extra = cells.space.extra(other, number)
-    if not extra.is_group:
-        return -1
-    members = [index_of.get(cells.space.name(other, member), -1) for member, _ in extra.terms or ()]
-    if min(members) < 0:
-        return -1
-    return space.number(column, [(member, 1.0) for member in members], "", is_formula=False)
+def _number(space: Space, column: int, cells: CubeCells, other: int, number: int, tree: Hierarchy) -> int:
+    """This space's number of another table's member; -1 when it is gone or it is no plain group."""
+    old = cells.cube.hierarchies[other - 1]
+    if number < old.size:
+        wanted = [number]
+    else:
+        extra = cells.space.extra(other, number)
+        if not extra.is_group:
+            return -1
+        wanted = [member for member, _ in extra.terms or ()]
+    found: set[int] = set()
+    while wanted:
+        member = wanted.pop()
+        here = tree.index_of.get(old.unique_names[member], -1)
+        if here >= 0:
+            found.add(here)
+        else:
+            wanted.extend(old.child_lists[member].tolist())
+    # Who has come to stand beneath another of them is in it already.
+    last = -1
+    members = [m for m in sorted(found) if m > last and (last := int(tree.last_descendant[m])) >= 0]
+    return space.number(column, [(m, 1.0) for m in members], "", is_formula=False) if members else -1

@@ -18,7 +18,7 @@ from app.domain.known import FactRows, ShownCells
 from app.domain.lattice import Longs
 from app.domain.masked import CellStatus
 from app.domain.primary import CubePrimaries
-from app.domain.publication import Confidentiality
+from app.domain.publication import Confidentiality, Forgetting
 from app.domain.release import Release
 from app.pipeline.audit import ReleaseAudit
 from app.pipeline.build import Problems, problems_of
@@ -39,6 +39,7 @@ def certify(
     basis: Sequence[str],
     previous: str,
     audited: Mapping[str, Any],
+    forgotten: Sequence[Forgetting] = (),
 ) -> dict[str, Any]:
     """The certificate of a release, not signed yet.
 
@@ -53,13 +54,17 @@ def certify(
         Fingerprint of the certificate before, or ``""``.
     audited
         See `audit_facts`.
+    forgotten
+        What the audit left aside of that, because its authors decided so.
     """
+    left_aside = [{"cube": item.cube, "what": item.what, "reason": item.reason} for item in forgotten]
     return {
         "format": FORMAT,
         "release": release.id,
         "made": release.created.isoformat(),
         "previous": previous,
         "basis": sorted(basis),
+        **({"forgotten": left_aside} if left_aside else {}),
         "public": {
             "sha256": public_digest(release.keys, release.status, release.values),
             "cells": len(release.keys),

@@ -13,6 +13,7 @@ from app.domain.errors import Mistake, UserError
 from app.domain.publication import (
     CubeDefinition,
     Folder,
+    Forgetting,
     Position,
     Publication,
     ReleasePolicy,
@@ -123,8 +124,13 @@ def _policy(root: Reader) -> ReleasePolicy:
     keep = section.integer("keep", ReleasePolicy.keep)
     if not 0 <= keep <= MOST_KEPT:
         section.wrong("Key keep is out of range.", f"Give a number of releases, 0 to {MOST_KEPT}.", "keep")
+    forget = []
+    for table in section.tables("forget"):
+        cube, reason = table.text("cube", required=True), table.text("reason", required=True)
+        forget.append(Forgetting(cube or "", table.text("what") or "", reason or ""))
+        table.done()
     section.done()
-    return ReleasePolicy(keep)
+    return ReleasePolicy(keep, tuple(forget))
 
 
 def _theme(root: Reader, folder: Path) -> Theme:
@@ -218,6 +224,11 @@ def _cubes(folder: Path, languages: tuple[str, ...], mistakes: Mistakes) -> dict
                 cause = f"Cubes {other.name} and {cube.name} read the same facts, but are protected apart."
                 mistakes.add(cube.at, cause, "Make one cube of them, which all their sheets use.")
         cubes[cube.name] = cube
+    for cube in cubes.values():
+        for name in cube.formerly:
+            if name in cubes:
+                remedy = "Give formerly names that nothing has any more."
+                mistakes.add(cube.at, f"There is a {name} today.", remedy)
     return cubes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -72,6 +72,7 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     measures = tuple(_measures(reader, languages, None if remote else columns))
     calculated = tuple(_calculated(reader, languages))
     named_sets = tuple(_named_sets(reader))
+    formerly = _formerly(reader, ())
     reader.done()
     if name is None:
         return None
@@ -85,6 +86,28 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
         reader.at("name"),
         named_sets,
         remote,
+        formerly,
+    )
+
+
+def _formerly(reader: Reader, names: Iterable[str]) -> tuple[str, ...]:
+    """Names that something had when it was published; none that something else has now."""
+    found = reader.strings("formerly")
+    for name in found:
+        if name in names:
+            reader.wrong(
+                f"There is a {name} today.", "Give formerly names that nothing has any more.", "formerly"
+            )
+    return found
+
+
+def _names(reader: Reader, key: str) -> list[str]:
+    """The names of all tables of a list."""
+    listed = reader.values.get(key)
+    return (
+        [str(item.get("name")) for item in listed if isinstance(item, dict)]
+        if isinstance(listed, list)
+        else []
     )
 
 
@@ -168,11 +191,14 @@ def _dimensions(
         elif key is not None or fact is not None:
             table.wrong("Keys key and fact join a dimension table.", "Give table, or leave them out.")
         lists_unknown = table.flag("unknown", True)
+        formerly = _formerly(table, _names(reader, "dimension"))
         hierarchies = tuple(_hierarchies(table, name, captions, languages, columns, sums))
         if not hierarchies:
             table.wrong(f"Dimension {name} has no hierarchy.", "Add one as [[dimension.hierarchy]].")
         table.done()
-        yield DimensionDefinition(name, captions, hierarchies, file, key, fact or key, sql, lists_unknown)
+        yield DimensionDefinition(
+            name, captions, hierarchies, file, key, fact or key, sql, lists_unknown, formerly
+        )
 
 
 def _hierarchies(
@@ -197,6 +223,7 @@ def _hierarchies(
         if all_name is not None and everything is None:
             table.wrong("Key all-name goes with all.", "Give all, or leave it out.", "all-name")
         time = table.flag("time", False)
+        formerly = _formerly(table, _names(reader, "hierarchy"))
         levels = tuple(_levels(table, languages, columns, sums))
         if not levels:
             table.wrong(f"Hierarchy {name} has no level.", "Add one as [[dimension.hierarchy.level]].")
@@ -204,7 +231,7 @@ def _hierarchies(
             cause = f"Hierarchy {name} has a level with a parent column and other levels."
             table.wrong(cause, "A parent-child hierarchy has that level alone.")
         table.done()
-        yield HierarchyDefinition(name, captions, everything, levels, default, time, all_name)
+        yield HierarchyDefinition(name, captions, everything, levels, default, time, all_name, formerly)
 
 
 def _levels(
@@ -239,6 +266,11 @@ def _levels(
         period = table.choice("period", PERIODS, "") if "period" in table.values else ""
         hidden = table.choice("hidden", HIDDEN, "") if "hidden" in table.values else ""
         bands = _bands(table, sums)
+        formerly = _formerly(table, _names(reader, "level"))
+        codes = table.table("recoded")
+        recoded = {} if codes is None else {code: codes.text(code) or "" for code in codes.values}
+        if len(set(recoded.values())) < len(recoded):
+            table.wrong("Two keys became one.", "Give recoded another key for each.", "recoded")
         table.done()
         yield LevelDefinition(
             name,
@@ -254,6 +286,8 @@ def _levels(
             period=period,
             hidden=hidden,
             bands=bands,
+            formerly=formerly,
+            recoded=recoded,
         )
 
 
@@ -310,6 +344,7 @@ def _measures(
         form = table.text("format") or shown
         nonnegative = table.flag("nonnegative", True)
         whole = table.text("of_which")
+        formerly = _formerly(table, _names(reader, "measure"))
         if aggregator in ("sum", "count"):
             adding.add(name)
         if whole is not None:
@@ -325,6 +360,7 @@ def _measures(
             decimals or 0,
             nonnegative,
             (whole,) if whole else (),
+            formerly,
         )
     for table, name, whole in wholes:
         if whole not in adding or name not in adding or whole == name:

@@ -22,6 +22,7 @@ from app.domain.known import Earlier, FactRows, ShownCells
 from app.domain.lattice import Bools, Longs, Space
 from app.domain.least import least_known
 from app.domain.primary import DIFFERENCE, PrimaryResult
+from app.domain.publication import Forgetting
 from app.domain.translation import translated
 from app.pipeline.cell_table import as_groups
 
@@ -34,10 +35,15 @@ Snapshots = Callable[[str, str], FactRows | None]
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """What readers may remember: cells of earlier releases by cube, oldest first, and the facts of then."""
+    """What readers may remember: cells of earlier releases by cube, oldest first, and the facts of then.
+
+    ``order`` are the releases' ids, oldest first; ``forgotten`` what its authors decided needn't be known.
+    """
 
     shown: Mapping[str, tuple[ShownCells, ...]]
     snapshot: Snapshots
+    order: tuple[str, ...] = ()
+    forgotten: tuple[Forgetting, ...] = ()
 
 
 NO_PAST = Past({}, lambda cube, fingerprint: None)

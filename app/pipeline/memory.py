@@ -135,6 +135,7 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
         If what one of them showed isn't kept: it was made by a program that didn't keep it.
     """
     shown: dict[str, list[ShownCells]] = defaultdict(list)
+    order: list[str] = []
     for record in reversed(store.book.all()):
         if record.id not in release_ids:
             continue
@@ -144,10 +145,11 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
                 f"What release {record.id} showed isn't kept, so that nothing can be compared with it. If "
                 f"nobody remembers it: celosia releases forget D {record.id} --reason …"
             )
+        order.append(record.id)
         for item in read_memory(body).shown:
             shown[item.cells.cube.name].append(item)
 
     def snapshot(cube: str, fingerprint: str) -> FactRows | None:
         return facts_kept(store, cube, fingerprint)
 
-    return Past({name: tuple(items) for name, items in shown.items()}, snapshot)
+    return Past({name: tuple(items) for name, items in shown.items()}, snapshot, tuple(order))

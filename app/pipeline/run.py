@@ -359,6 +359,7 @@ def _certificate(context: Context, release: Release, memory: Memory) -> str:
         context.basis,
         fingerprint(previous) if previous else "",
         audit_facts(context.result("build"), context.result("suppress"), context.result("audit")),
+        context.past.forgotten,
     )
     return canonical(document).decode() if signer is None else sealed(document, signer.public, signer.sign)
 

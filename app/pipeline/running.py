@@ -23,6 +23,7 @@ from app.pipeline import extremes
 from app.pipeline import suppress as suppress_step
 from app.pipeline.earlier import Past
 from app.pipeline.memory import read_past
+from app.pipeline.recognise import recognised
 from solver import AuditReport, Exposure, Insider, Instance, Solution
 
 RESULTS = Codec(
@@ -107,8 +108,8 @@ class Context:
 
     @cached_property
     def past(self) -> Past:
-        """What readers may remember of the releases of the basis."""
-        return read_past(self.store, self.basis)
+        """What readers may remember of the releases of the basis, under today's names."""
+        return recognised(self.publication, self.servers, read_past(self.store, self.basis))
 
     @property
     def servers(self) -> Mapping[str, CubeServer]:

@@ -64,7 +64,7 @@ def alike(one: FactRows, other: FactRows) -> bool:
     named = one.who is not None and other.who is not None
     mine, theirs = _measures(one, here), _measures(other, there)
     return any(
-        (named and (_contained(a.named, b.named) or _proportional(a, b)))
+        (named and (contained(a.named, b.named) or _proportional(a, b)))
         or (a.aggregator == "sum" and _same_amounts(a, b))
         for a, b in product(mine, theirs)
         if a.aggregator == b.aggregator
@@ -84,7 +84,7 @@ class _Measure:
     def named(self) -> Kinds:
         """The kinds of records."""
         assert self.who is not None
-        return _kinds([self.who.view(np.int64), self.place.view(np.int64), self.amount])
+        return kinds([self.who.view(np.int64), self.place.view(np.int64), self.amount])
 
     @cached_property
     def unnamed(self) -> Kinds:
@@ -99,7 +99,7 @@ class _Measure:
         amount = self.amount + more
         with np.errstate(divide="ignore"):
             size = np.maximum(np.log(np.abs(amount)), -1e3) + factor
-        return _kinds([self.place.view(np.int64), np.sign(amount), np.rint(size / EXACT)])
+        return kinds([self.place.view(np.int64), np.sign(amount), np.rint(size / EXACT)])
 
     @cached_property
     def brought(self) -> tuple[Hashes, Floats]:
@@ -121,7 +121,7 @@ class _Measure:
         return 0.0
 
 
-def _kinds(columns: Sequence[NDArray[Any]]) -> Kinds:
+def kinds(columns: Sequence[NDArray[Any]]) -> Kinds:
     return np.unique(row_hashes(columns), return_counts=True)
 
 
@@ -154,14 +154,14 @@ def _same_amounts(one: _Measure, other: _Measure) -> bool:
     """
     small, large = sorted((one, other), key=lambda measure: len(measure.amount))
     factor = 0.0
-    if not _contained(small.unnamed, large.unnamed):
+    if not contained(small.unnamed, large.unnamed):
         found = _factor(small, large)
-        if found is None or not _contained(small.times(found), large.unnamed):
+        if found is None or not contained(small.times(found), large.unnamed):
             return False
         factor = found
     if len(large.amount) <= AS_MANY * len(small.amount) or not small.unit:
         return True
-    return not _contained(small.times(factor, small.unit), large.unnamed, TOLD_APART)
+    return not contained(small.times(factor, small.unit), large.unnamed, TOLD_APART)
 
 
 def _factor(small: _Measure, large: _Measure) -> float | None:
@@ -203,7 +203,7 @@ def _numbers(tree: Hierarchy, other: Hierarchy) -> NDArray[np.int64]:
     return np.array([other.index_of.get(name, -1 - number) for number, name in names], dtype=np.int64)
 
 
-def _contained(one: Kinds, other: Kinds, share: float = SHARE) -> bool:
+def contained(one: Kinds, other: Kinds, share: float = SHARE) -> bool:
     """Whether so many of the fewer records, most of which have to be told apart, are among the others."""
     (mine, counts), (theirs, others) = one, other
     sizes = int(counts.sum()), int(others.sum())

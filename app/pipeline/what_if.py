@@ -32,6 +32,7 @@ from app.pipeline.assess import assess_cells
 from app.pipeline.build import build_problems
 from app.pipeline.crawl import crawl
 from app.pipeline.earlier import Past
+from app.pipeline.recognise import recognised
 from app.pipeline.suppress import Suppression, suppress
 from app.pipeline.union_rules import UnionRules
 
@@ -95,6 +96,7 @@ def what_if(
         for definition in asked.cubes:
             servers[definition.name] = open_cube(definition)
             stack.callback(servers[definition.name].close)
+        past = recognised(asked, servers, past, strict=False)
         same = (asked.root, asked.cubes) == (given.root, given.cubes)
         found = now.crawl if same else crawl(asked, servers, progress, past, exact=False)
         _require_moderate(found)
@@ -147,6 +149,7 @@ def assess_again(publication: Publication, crawl: Crawl, past: Past, open_cube: 
                 raise UserError(
                     f"Cube {cells.cube.name} isn't the one of the last run: ask what if, or recompute."
                 )
+        past = recognised(publication, servers, past, strict=False)
         return assess_cells(publication, crawl, servers, None, past)
 
 
