@@ -6,6 +6,7 @@ By what its authors declare, by their definitions, then by the records that stan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -276,7 +277,8 @@ class Match:
             return unsure
         then, now = self._records(h, mine, theirs)
         gone, there = self._then.leaf[h][mine].astype(np.int64), self._now.leaf[g][theirs].astype(np.int64)
-        met, chance = _pairs(then, gone, now, there), 1 - SHARE
+        sizes = old.size, new.size
+        met, chance = _pairs(then, gone, now, there, sizes), 1 - SHARE
         if self._then.who is not None and self._now.who is not None:
             who = self._then.who[mine].view(np.int64), self._now.who[theirs].view(np.int64)
             named = _pairs(
@@ -284,25 +286,20 @@ class Match:
                 gone,
                 row_hashes([now.view(np.int64), who[1]]),
                 there,
+                sizes,
             )
             # The names tell all, unless they are others now.
             if named.many >= MOST * met.many:
                 met, chance = named, 0.0
         records = np.bincount(gone, minlength=old.size)
-        for member in np.unique(gone).tolist():
-            pairs = np.flatnonzero(met.old == member)
-            still = met.count[pairs].sum() + met.vague[np.flatnonzero(met.vague_old == member)].sum()
-            if still <= chance * records[member]:
-                continue
-            unsure[member] = True
-            if not len(pairs):
-                continue
-            best = pairs[np.argmax(met.count[pairs])]
+        for member in np.flatnonzero(met.still > chance * np.maximum(records, 1)).tolist():
             # One that was split, or put together with another, is no member of today's.
-            rivals = ((met.old == member) ^ (met.new == met.new[best])).any()
-            if met.count[best] >= MOST * records[member] and not rivals:
-                image[member] = met.new[best]
-                unsure[member] = False
+            all_there = (met.old == member) & (met.count == met.still[member])
+            same = np.flatnonzero(all_there & (met.count == met.came[met.new]))
+            if len(same) == 1 and met.still[member] >= MOST * records[member]:
+                image[member] = met.new[same[0]]
+            else:
+                unsure[member] = True
         return unsure
 
     def _brings(self, rows: FactRows, measures: Iterable[int]) -> Bools:
@@ -327,28 +324,50 @@ class Match:
         return row_hashes(then), row_hashes(now)
 
 
+@dataclass(frozen=True, eq=False)
 class _Pairs:
-    """How many records of each member of then stand at each of today's; ``vague``: at any of many."""
+    """How many records (``count``) of a member of then (``old``) stand at one of today's (``new``).
 
-    def __init__(self, old: Longs, new: Longs, count: Longs, vague_old: Longs, vague: Longs) -> None:
-        self.old, self.new, self.count, self.vague_old, self.vague = old, new, count, vague_old, vague
-        self.many = int(count.sum() + vague.sum())
+    ``still`` are those of each member of then that are there today, ``came`` those of each of today's that
+    were there then, ``many`` all of them. A record stands wherever its like does, so that pairs may have it
+    in common.
+    """
+
+    old: Longs
+    new: Longs
+    count: Longs
+    still: Longs
+    came: Longs
+    many: int
 
 
-def _pairs(then: NDArray[np.uint64], gone: Longs, now: NDArray[np.uint64], there: Longs) -> _Pairs:
+def _pairs(
+    then: NDArray[np.uint64], gone: Longs, now: NDArray[np.uint64], there: Longs, sizes: tuple[int, int]
+) -> _Pairs:
     mine, theirs = _counted(then, gone), _counted(now, there)
+    (had, totals), (has, others) = (np.unique(side, return_counts=True) for side in (then, now))
+    _, a, b = np.intersect1d(had, has, assume_unique=True, return_indices=True)
+    met_here, met_there = np.zeros(len(had), dtype=np.int64), np.zeros(len(has), dtype=np.int64)
+    met_here[a], met_there[b] = others[b], totals[a]
+    still = np.bincount(mine[1], np.minimum(mine[2], met_here[np.searchsorted(had, mine[0])]), sizes[0])
+    came = np.bincount(theirs[1], np.minimum(theirs[2], met_there[np.searchsorted(has, theirs[0])]), sizes[1])
     order = np.argsort(theirs[0], kind="stable")
     start = np.searchsorted(theirs[0][order], mine[0], "left")
     spread = np.searchsorted(theirs[0][order], mine[0], "right") - start
-    vague = spread > SPREAD
-    clear = np.flatnonzero(~vague)
+    clear = np.flatnonzero(spread <= SPREAD)
     owner = np.repeat(clear, spread[clear])
     met = order[ranges(start[clear], spread[clear])]
-    count = np.minimum(mine[2][owner], theirs[2][met])
-    size = int(there.max(initial=0)) + 1
-    pair, row = np.unique(mine[1][owner] * size + theirs[1][met], return_inverse=True)
-    total = np.bincount(row.reshape(-1), weights=count, minlength=len(pair)).astype(np.int64)
-    return _Pairs(pair // size, pair % size, total, mine[1][vague], mine[2][vague])
+    pair, row = np.unique(mine[1][owner] * sizes[1] + theirs[1][met], return_inverse=True)
+    count = np.bincount(row.reshape(-1), np.minimum(mine[2][owner], theirs[2][met]), len(pair))
+    many = int(np.minimum(totals[a], others[b]).sum())
+    return _Pairs(
+        pair // sizes[1],
+        pair % sizes[1],
+        count.astype(np.int64),
+        still.astype(np.int64),
+        came.astype(np.int64),
+        many,
+    )
 
 
 def _counted(record: NDArray[np.uint64], member: Longs) -> tuple[NDArray[np.uint64], Longs, Longs]:

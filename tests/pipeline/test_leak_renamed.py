@@ -76,6 +76,10 @@ RENAMED: dict[str, Change] = {
     ),
 }  # fmt: skip
 
+RENAMED["several things"] = lambda text: RENAMED["keys"](
+    RENAMED["dimension"](RENAMED["level"](RENAMED["measure"](text)))
+)
+
 
 def rows_of(seed: int) -> Rows:
     """Firms, with their activities by another code as well."""
@@ -224,6 +228,13 @@ def test_a_member_that_was_split_is_asked_about(tmp_path: Path, store: Store) ->
     with pytest.raises(UserError, match=r"\[Activity\].\[Activity\].&\[farm\] of cube Firms"):
         run(load_publication(tmp_path / "o"), store, open_cube)
     assert len(store.book.all()) == 1
+
+
+def test_keys_are_known_by_respondents_where_amounts_tell_nothing(tmp_path: Path, store: Store) -> None:
+    rows: Rows = [{**row, "turnover": 5} for row in rows_of(1)]
+    release(tmp_path / "o", store, rows)
+    second = release(tmp_path / "o", store, rows, RENAMED["keys"])
+    assert second.verdicts.known.any()
 
 
 def test_keys_that_changed_their_places_are_declared(tmp_path: Path, store: Store) -> None:
