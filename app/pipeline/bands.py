@@ -302,7 +302,7 @@ def _apart(members: Longs, least: Floats, most: Floats, count: Longs) -> Longs:
     One that lies across others is left out first: those of whom nothing is known are of every size.
     """
     kept = members[np.lexsort((most[members], least[members]))]
-    if len(kept) <= MOST_MEMBERS:
+    if 0 < len(kept) <= MOST_MEMBERS:
         meets = ((least[kept][:, None] <= most[kept]) & (least[kept] <= most[kept][:, None])).sum(axis=1)
         worst = int(np.lexsort((count[kept], -meets))[0])
         if meets[worst] > 1 and count[kept].sum() - count[kept[worst]] >= MOST * count[kept].sum():
