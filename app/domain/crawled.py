@@ -15,6 +15,7 @@ from app.domain.cube import Cube, IntArray
 from app.domain.equation import Equations
 from app.domain.lattice import Bools, Extra, Longs, Space
 from app.domain.masked import AxisMember, Layout
+from app.domain.nearly import Nearly
 from app.domain.places import Places
 
 #: Address of a layout: sheet id, query id, one chosen member's unique name for each parameter.
@@ -65,6 +66,8 @@ class CubeCells:
         Where the published rows stand on the sheets.
     bands
         Hierarchies whose members divide a measure by size.
+    nearly
+        Relations over the rows that hold but for so much.
     """
 
     cube: Cube
@@ -79,6 +82,7 @@ class CubeCells:
     fingerprint: str
     places: Places
     bands: tuple[Band, ...] = ()
+    nearly: tuple[Nearly, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_published <= self.n_given <= len(self.coords) == len(self.values):

@@ -20,6 +20,7 @@ from app.domain.errors import InternalError, UserError
 from app.domain.known import Earlier
 from app.domain.lattice import Bools, Longs, row_of
 from app.domain.least import least_known
+from app.domain.nearly import bounds_nearly
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.publication import Confidentiality, Publication
 from app.domain.statistics import bounds_between
@@ -105,6 +106,7 @@ def problems_of(
     for more in (
         bounds_between(cells.space, cells.coords, cells.values, cells.cube.measures),
         bounds_by_bands(cells.space, cells.coords, cells.values, cells.bands),
+        bounds_nearly(cells.values, cells.nearly),
     ):
         bounds = bounds.and_others(more, len(cells))
     exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))

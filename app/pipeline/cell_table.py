@@ -14,7 +14,7 @@ from app.domain.cellset import CellSet
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.distinct import counted_once
-from app.domain.equation import Entries, close_cells
+from app.domain.equation import Closure, Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
 from app.domain.identity import identity_sums
 from app.domain.joint import joint_sums
@@ -25,6 +25,7 @@ from app.domain.translation import earlier_rows
 from app.pipeline.bands import find_bands
 from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
+from app.pipeline.nearly import closed_nearly, find_nearly
 from app.pipeline.parts import with_parts
 from app.pipeline.telling import Telling
 from app.pipeline.together import Together
@@ -118,7 +119,12 @@ class CellTable:
                 *alike(cells, rows),
             ]
 
-        closure = close_cells(self.space, base, formulas, measured.occupied, overlaps, further)
+        def close(given: IntArray) -> Closure:
+            return close_cells(self.space, given, formulas, measured.occupied, overlaps, further)
+
+        facts = self.server.facts()
+        tendencies = find_nearly(self.cube, facts)
+        closure, nearly = closed_nearly(self.space, tendencies, facts, measured.occupied, base, close)
         closure = counted_once(self.space, closure, measured.values(closure.coords))
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
@@ -139,6 +145,7 @@ class CellTable:
             fingerprint=self.fingerprint,
             places=self._places(row[: self._n_cells]),
             bands=find_bands(self.cube, self.server.facts(), self._twins, (coords, values)),
+            nearly=nearly,
         )
         return cells, row[: self._n_cells]
 

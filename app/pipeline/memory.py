@@ -10,7 +10,7 @@ import numpy as np
 
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
-from app.domain import bands, crawled, equation, known, lattice
+from app.domain import bands, crawled, equation, known, lattice, nearly
 from app.domain.crawled import Crawl
 from app.domain.errors import OperatorError, UserError
 from app.domain.known import FactRows, ShownCells
@@ -50,6 +50,7 @@ REMEMBERED = Codec(
         known.FactRows,
         known.ShownCells,
         lattice.Extra,
+        nearly.Nearly,
         Insider,
         Memory,
         Union,

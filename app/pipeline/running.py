@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from app.cube.port import CubeServer
 from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
-from app.domain import bands, crawled, equation, lattice, primary
+from app.domain import bands, crawled, equation, lattice, nearly, primary
 from app.domain.errors import UserError
 from app.domain.known import Earlier
 from app.domain.progress import ProgressCallback
@@ -40,6 +40,7 @@ RESULTS = Codec(
         crawled.Pending,
         equation.Equations,
         lattice.Extra,
+        nearly.Nearly,
         Earlier,
         primary.CubePrimaries,
         primary.PrimaryResult,
