@@ -18,8 +18,26 @@ from app.domain.cube import IntArray
 from app.domain.equation import Equations, Floats
 from app.domain.identity import Identity
 from app.domain.lattice import Bools, Longs, Space, Tree, unique_rows
+from app.domain.overlaps import gathered, leaf_weights
 
 ROUNDING = 1e-9
+#: Rates up to which a cell is told as a sum over the members of each.
+MOST_RATES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Sums of cells that are nearly zero.
+
+    ``relation`` (int64[k]) numbers the relation of each cell of ``coords`` (int32[k, columns]) with its
+    ``coef`` (float64[k]); cells without facts are none. ``place`` (int32[m, columns]) is where the records of
+    each relation are.
+    """
+
+    relation: Longs
+    coords: IntArray
+    coef: Floats
+    place: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +49,103 @@ class Tendency:
 
     terms: Identity
     room: Floats
+
+    def named(self, space: Space, coords: IntArray) -> Named:
+        """The sums at the places at which two of the measures are among the cells (int32[n, columns])."""
+        measures = [measure for measure, _ in self.terms]
+        mine = _adding(space, coords) & np.isin(coords[:, 0], measures)
+        found = coords[mine].copy()
+        found[:, 0] = 0
+        places, place = unique_rows(space, found)
+        places = places[np.bincount(place, minlength=len(places)) > 1]
+        cells = np.repeat(places, len(measures), axis=0)
+        cells[:, 0] = np.tile(measures, len(places))
+        factors = np.tile([factor for _, factor in self.terms], len(places))
+        return Named(np.repeat(np.arange(len(places)), len(measures)), cells, factors, places)
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """A measure that is nearly so many times another, as often as the member of one hierarchy says.
+
+    Attributes
+    ----------
+    column
+        Of the coordinates: ``1 + h`` for hierarchy ``h``.
+    base, made
+        Numbers of the measures: in each record ``made`` is nearly ``rate · base``.
+    rate : float64[size]
+        By leaf; nan where there are no records.
+    room : float64[records]
+        As in `Tendency`.
+    """
+
+    column: int
+    base: int
+    made: int
+    rate: Floats
+    room: Floats
+
+    def named(self, space: Space, coords: IntArray) -> Named:
+        """Each cell of the measure that is made beside cells of its base, as the sum over the members of
+        each rate."""
+        line = space.pack(_without_measure(coords), without=self.column)[0]
+        mine = _adding(space, coords)
+        base, made = mine & (coords[:, 0] == self.base), mine & (coords[:, 0] == self.made)
+        rows = np.flatnonzero(made & np.isin(line, line[base]))
+        members, which = np.unique(coords[rows, self.column], return_inverse=True)
+        parts = [self._parts(space, int(member)) for member in members]
+        found = [(row, parts[number]) for row, number in zip(rows.tolist(), which.reshape(-1), strict=True)]
+        told = [(row, part) for row, part in found if part is not None]
+        rows = np.array([row for row, _ in told], dtype=np.int64)
+        flat = [item for _, part in told for item in part]
+        owner = np.repeat(np.arange(len(rows)), np.array([len(part) for _, part in told], dtype=np.int64))
+        cells = coords[rows[owner]].copy()
+        cells[:, 0] = self.base
+        cells[:, self.column] = [member for member, _ in flat]
+        return Named(
+            np.concatenate([np.arange(len(rows)), owner]),
+            np.concatenate([coords[rows], cells]),
+            np.concatenate(
+                [np.full(len(rows), -1.0), np.array([rate for _, rate in flat], dtype=np.float64)]
+            ),
+            _without_measure(coords[rows]),
+        )
+
+    def _parts(self, space: Space, member: int) -> list[tuple[int, float]] | None:
+        """The members or groups of each rate within a member, with it; None where there are too many."""
+        weights = leaf_weights(space, self.column, member)
+        known = ~np.isnan(self.rate)
+        if weights is None:
+            return None
+        inside = known & (weights != 0)
+        rates = np.unique(self.rate[inside])
+        if len(rates) > MOST_RATES:
+            return None
+        tree = space.trees[self.column - 1]
+        return [
+            (
+                space.number(
+                    self.column,
+                    gathered(tree, (inside & (self.rate == rate)).astype(float), known),
+                    "",
+                    False,
+                ),
+                float(rate),
+            )
+            for rate in rates.tolist()
+            if rate != 0
+        ]
+
+
+def _adding(space: Space, coords: IntArray) -> Bools:
+    return space.adds_up(coords) & space.has_contributors(coords)
+
+
+def _without_measure(coords: IntArray) -> IntArray:
+    found = coords.copy()
+    found[:, 0] = 0
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +176,8 @@ def bounds_nearly(values: Floats, nearly: Sequence[Nearly]) -> Bounds:
         matrix = some.equations.matrix(n)
         gap = matrix @ value - some.equations.rhs
         size = np.abs(matrix) @ np.abs(value)
-        open_ = some.room > ROUNDING * size
         room = np.maximum(some.room, np.abs(gap))
+        open_ = room > ROUNDING * size
         exact = _chosen(some.equations, (size > 0) & ~open_)
         kept = np.flatnonzero((size > 0) & open_)
         inner = _chosen(some.equations, (size > 0) & open_)
@@ -90,42 +205,21 @@ def _chosen(equations: Equations, which: Bools) -> Equations:
     return Equations(ends, equations.indices[inside], equations.coefs[inside], equations.rhs[which])
 
 
-def places_met(space: Space, terms: Identity, coords: IntArray) -> IntArray:
-    """The places at which two of the measures are cells that add up (int32[k, columns], measure 0)."""
-    measures = [measure for measure, _ in terms]
-    mine = space.adds_up(coords) & space.has_contributors(coords) & np.isin(coords[:, 0], measures)
-    found = coords[mine].copy()
-    found[:, 0] = 0
-    places, place = unique_rows(space, found)
-    return places[np.bincount(place, minlength=len(places)) > 1]
+def nearly_at(space: Space, named: Named, room: Floats, leaf: Sequence[IntArray], coords: IntArray) -> Nearly:
+    """Sums over the cells of a table (int32[n, columns]); those that it doesn't have are empty.
 
-
-def cells_of(terms: Identity, places: IntArray) -> IntArray:
-    """The cells of all measures at places: int32[k · measures, columns], place by place."""
-    coords = np.repeat(places, len(terms), axis=0)
-    coords[:, 0] = np.tile([measure for measure, _ in terms], len(places))
-    return coords
-
-
-def nearly_at(
-    space: Space, tendency: Tendency, leaf: Sequence[IntArray], coords: IntArray, places: IntArray
-) -> Nearly:
-    """What a tendency says of the cells of a table (int32[n, columns]) at some places.
-
-    Cells that the table doesn't have are empty. ``leaf`` (int32[records] by hierarchy) is where the records
-    are.
+    ``leaf`` (int32[records] by hierarchy) is where the records are that may miss by ``room``.
     """
-    table, wanted = space.pack(coords, cells_of(tendency.terms, places))
-    order = np.argsort(table)
-    at = np.minimum(np.searchsorted(table[order], wanted), max(len(table) - 1, 0))
-    row = order[at] if len(table) else at
-    there = (table[row] == wanted).reshape(len(places), -1)
-    factors = np.tile([factor for _, factor in tendency.terms], (len(places), 1))
-    ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
-    equations = Equations(
-        ends, row[there.reshape(-1)].astype(np.int64), factors[there], np.zeros(len(places))
-    )
-    return Nearly(equations, sums_at(space, leaf, tendency.room, places))
+    order = np.argsort(named.relation, kind="stable")
+    table, wanted = space.pack(coords, named.coords[order])
+    by_key = np.argsort(table)
+    at = np.minimum(np.searchsorted(table[by_key], wanted), len(table) - 1)
+    row = by_key[at]
+    there = table[row] == wanted
+    sizes = np.bincount(named.relation[order][there], minlength=len(named.place))
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    equations = Equations(ends, row[there], named.coef[order][there], np.zeros(len(named.place)))
+    return Nearly(equations, sums_at(space, leaf, room, named.place))
 
 
 def sums_at(space: Space, leaf: Sequence[IntArray], amount: Floats, places: IntArray) -> Floats:

@@ -20,6 +20,7 @@ from app.domain.identity import identity_sums
 from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
+from app.domain.nearly import Rates, Tendency
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
 from app.pipeline.bands import find_bands
@@ -27,6 +28,7 @@ from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
 from app.pipeline.nearly import closed_nearly, find_nearly
 from app.pipeline.parts import with_parts
+from app.pipeline.rates import find_rates
 from app.pipeline.telling import Telling
 from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
@@ -123,7 +125,8 @@ class CellTable:
             return close_cells(self.space, given, formulas, measured.occupied, overlaps, further)
 
         facts = self.server.facts()
-        tendencies = find_nearly(self.cube, facts)
+        tendencies: tuple[Tendency | Rates, ...] = find_nearly(self.cube, facts)
+        tendencies += find_rates(self.cube, facts, self._twins)
         closure, nearly = closed_nearly(self.space, tendencies, facts, measured.occupied, base, close)
         closure = counted_once(self.space, closure, measured.values(closure.coords))
         place = np.full(len(distinct), -1, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy import linalg
@@ -12,7 +12,7 @@ from app.domain.equation import Closure, Floats
 from app.domain.identity import Identity
 from app.domain.known import FactRows
 from app.domain.lattice import Bools, Space, unique_rows
-from app.domain.nearly import Nearly, Tendency, cells_of, nearly_at, places_met
+from app.domain.nearly import Nearly, Rates, Tendency, nearly_at
 
 #: Share of the records that may be exceptions; one always may.
 SHARE = 0.01
@@ -48,13 +48,12 @@ def find_nearly(cube: Cube, facts: FactRows | None) -> tuple[Tendency, ...]:
     adding = [number for number in adding if np.any(amounts[number])]
     if len(adding) < 2 or facts.size < len(adding) + ENOUGH:
         return ()
-    weight = np.ones(facts.size)
-    for number in adding:
-        if cube.measures[number].aggregator == "count" and np.all(amounts[number] > 0):
-            weight = amounts[number]
+    weight = weights_of(cube, amounts, facts.size)
     values = np.stack([amounts[number] / weight for number in adding], axis=1)
     exact = [cube.measures[number].is_frequency for number in adding]
-    units = np.array([0.0 if known else _unit(column) for known, column in zip(exact, values.T, strict=True)])
+    units = np.array(
+        [0.0 if known else unit_of_most(column) for known, column in zip(exact, values.T, strict=True)]
+    )
     found: dict[frozenset[int], Tendency] = {}
     for terms in _candidates(values, units):
         key = frozenset(place for place, _ in terms)
@@ -68,7 +67,7 @@ def find_nearly(cube: Cube, facts: FactRows | None) -> tuple[Tendency, ...]:
 
 def closed_nearly(
     space: Space,
-    tendencies: Sequence[Tendency],
+    tendencies: Sequence[Tendency | Rates],
     facts: FactRows | None,
     occupied: Callable[[IntArray], Bools],
     base: IntArray,
@@ -76,14 +75,14 @@ def closed_nearly(
 ) -> tuple[Closure, tuple[Nearly, ...]]:
     """The closure of cells, with those by which tendencies tie some of them, and what they say of them all.
 
-    A measure is a cell wherever two others of a tendency are met.
+    What they speak of at the places of the cells, and has facts, are cells.
     """
     closure = close(base)
     if facts is None or not tendencies:
         return closure, ()
     while True:
-        more = [cells_of(item.terms, places_met(space, item.terms, closure.coords)) for item in tendencies]
-        wanted = unique_rows(space, np.concatenate(more))[0]
+        named = [item.named(space, closure.coords) for item in tendencies]
+        wanted = unique_rows(space, np.concatenate([item.coords for item in named]))[0]
         known, asked = space.pack(closure.coords, wanted)
         wanted = wanted[~np.isin(asked, known)]
         wanted = wanted[occupied(wanted)]
@@ -91,15 +90,21 @@ def closed_nearly(
             break
         base = np.concatenate([base, wanted])
         closure = close(base)
-    table = closure.coords
-    places = [places_met(space, item.terms, table) for item in tendencies]
-    nearly = (
-        nearly_at(space, item, facts.leaf, table, met) for item, met in zip(tendencies, places, strict=True)
+    return closure, tuple(
+        nearly_at(space, sums, item.room, facts.leaf, closure.coords)
+        for sums, item in zip(named, tendencies, strict=True)
     )
-    return closure, tuple(nearly)
 
 
-def _unit(values: Floats) -> float:
+def weights_of(cube: Cube, amounts: Mapping[int, Floats], n: int) -> Floats:
+    """How often each record counts, as far as a measure that counts records tells."""
+    for number, column in amounts.items():
+        if cube.measures[number].aggregator == "count" and np.all(column > 0):
+            return column
+    return np.ones(n)
+
+
+def unit_of_most(values: Floats) -> float:
     """The largest power of ten of which nearly all amounts are multiples; 0 if there is none."""
     there = np.abs(values[values != 0])
     for power in UNITS:

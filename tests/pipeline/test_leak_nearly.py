@@ -179,7 +179,7 @@ def test_a_cell_misses_by_no_more_than_its_records(data: st.DataObject) -> None:
     values = (times @ amount.T).reshape(-1)
     tendency = Tendency(((0, 1.0), (1, 1.0), (2, -1.0)), room)
     order = chance.permutation(len(table))
-    nearly = nearly_at(space, tendency, leaf, table[order], places)
+    nearly = nearly_at(space, tendency.named(space, table[order]), room, leaf, table[order])
     bounds = bounds_nearly(values[order], (nearly, nearly))
     whole = np.concatenate([values[order], bounds.slack])
     assert np.all(bounds.slack >= 0)
