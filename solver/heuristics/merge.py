@@ -28,8 +28,8 @@ _LITTLE = 0.05
 # Beyond so many columns a search of the lightest pays before all else; this part of the columns, at least and
 # at most so many; and its part of the limit, and effort for each table and for each column.
 MANY = 5_000
-_LIGHTEST, _FEWEST, _MANIEST = 1 / 12, 3_000, 30_000
-_PART, _EFFORT, _EACH = 0.4, 2.0, 1 / 40_000
+_LIGHTEST, _FEWEST, _MANIEST = 1 / 8, 3_000, 30_000
+_PART, _EFFORT, _EACH = 0.4, 2.0, 1 / 5_000
 
 
 def merge_lightest(cover: Cover, clock: Clock) -> None:
