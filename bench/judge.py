@@ -35,8 +35,6 @@ def _independent(instance: Instance, hidden: Pattern) -> int:
     exposed = 0
     for cell in targets.tolist():
         at = int(np.searchsorted(columns, cell))
-        # In units of the level: tolerances of linear programs are absolute.
-        unit = max(instance.upl[cell], instance.lpl[cell], instance.spl[cell]) or 1.0
         reach = []
         for sign in (-1.0, 1.0):
             cost = np.zeros(len(columns))
@@ -45,11 +43,11 @@ def _independent(instance: Instance, hidden: Pattern) -> int:
                 cost,
                 A_eq=matrix,
                 b_eq=np.zeros(len(used)),
-                bounds=np.stack([lower, upper], axis=1) / unit,
+                bounds=np.stack([lower, upper], axis=1),
                 method="highs",
             )
             # What it can't solve counts as exposed: an unbounded program is the only one without a point.
-            end = np.nan if found.x is None else float(found.x[at]) * unit
+            end = np.nan if found.x is None else float(found.x[at])
             reach.append(np.inf if found.status == 3 else -sign * end)
         up, down = reach
         near = 1 - 1e-6

@@ -135,7 +135,8 @@ def _polish(
         if which == 0:
             recreation.run(cover, slice_, report)
         elif which == 1:
-            pool.merge(cover, slice_)
+            if pool.enough:
+                pool.merge(cover, slice_)
         else:
             able = improve(cover, slice_, seed + round_, report=report, guide=guide)
         gained = before - cover.cost

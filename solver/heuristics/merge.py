@@ -16,6 +16,8 @@ from solver.instance import BoolArray, FloatArray
 
 # How many patterns are kept, and how much dearer than the cheapest one may be.
 _KEPT, _DEARER = 80, 1.15
+# So many must have been met before mergers pay: where each takes long, meeting more is worth more.
+_ENOUGH = 25
 # Free columns of a merger, as a multiple of the secondaries: at first, at least, at most; and the change of
 # that after one that was searched to the end, or was not.
 _SIZE, _LEAST, _MOST = 1.5, 1.1, 8.0
@@ -70,6 +72,11 @@ class Pool:
         if len(self._patterns) > 2 * _KEPT:
             cheapest = sorted(self._patterns.items(), key=lambda item: item[1][0])
             self._patterns = dict(cheapest[:_KEPT])
+
+    @property
+    def enough(self) -> bool:
+        """Are there patterns enough to merge?"""
+        return len(self._patterns) >= _ENOUGH
 
     def merge(self, cover: Cover, clock: Clock) -> bool:
         """Make a cover the cheapest pattern of the columns that it and others hide, in place; True if that
