@@ -369,9 +369,14 @@ def _serve(
     jobs: int = 0,
     processes: int = 1,
 ) -> None:
+    from app import bootstrap
     from app.cli import serving, tell
     from app.cli.processes import together
 
+    if processes > 1:
+        # What is wrong with it is told once, and one process alone brings its database up to date.
+        with failures_in_words(), bootstrap.publication_store(folder):
+            pass
     listeners = serving.shared(listener, processes)
 
     def work(number: int) -> None:

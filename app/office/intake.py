@@ -39,6 +39,9 @@ MOST_LINES = 1 << 20
 MOST_PROBLEMS = 200
 _HEAD = 1 << 18
 _LONGEST_FIELD = 1 << 16
+_TOO_LONG = f"field larger than field limit ({_LONGEST_FIELD})"
+#: Letters of one record, over however many lines a quote that nobody closes makes it go.
+_LONGEST_RECORD = 1 << 24
 _LONGEST_LINE = 1 << 22
 #: What openpyxl raises on files that aren't quite workbooks; it says nothing of any.
 _UNREADABLE = (
@@ -215,9 +218,18 @@ def read_rows(path: Path, writing: Writing) -> Rows:
 def _read_csv(path: Path, writing: Writing) -> Rows:
     if writing.encoding not in ENCODINGS:
         raise UserError("There is no such encoding.")
+    letters = 0
+
+    def counted(lines: Iterator[str]) -> Iterator[str]:
+        nonlocal letters
+        for line in lines:
+            letters += len(line)
+            if letters > _LONGEST_RECORD:
+                raise csv.Error(_TOO_LONG)
+            yield line
+
     try:
-        lines = _text_lines(path, writing.encoding)
-        csv.field_size_limit(_LONGEST_FIELD)
+        lines = counted(_text_lines(path, writing.encoding))
         reader = csv.reader(lines, delimiter=writing.separator)
         names = _checked_names([name.strip() for name in next(reader, [])])
     except (csv.Error, LookupError, OSError, EOFError, zlib.error):
@@ -225,7 +237,9 @@ def _read_csv(path: Path, writing: Writing) -> Rows:
     found = Rows(names, iter(()))
 
     def rows() -> Iterator[tuple[int, list[str]]]:
+        nonlocal letters
         while True:
+            letters = 0
             try:
                 row = next(reader)
             except StopIteration:
@@ -239,6 +253,10 @@ def _read_csv(path: Path, writing: Writing) -> Rows:
             line = reader.line_num
             if not any(row):
                 continue
+            if max(map(len, row)) > _LONGEST_FIELD:
+                # The csv module's own limit is everybody's in this process, the solver's too.
+                found.tell(line, "", f"The line can't be read: {_TOO_LONG}.", True)
+                return
             if len(row) != len(names):
                 found.tell(
                     line, "", f"The line has {len(row)} fields, but there are {len(names)} columns.", True
@@ -341,7 +359,7 @@ def _texts_of(column: pa.Array) -> list[str]:
         return [_said(value) for value in column.to_pylist()]
     words = [_said(value) for value in column.dictionary.to_pylist()]
     if max(map(len, words), default=0) > _LONGEST_FIELD:
-        raise csv.Error(f"field larger than field limit ({_LONGEST_FIELD})")
+        raise csv.Error(_TOO_LONG)
     return ["" if place is None else words[place] for place in column.indices.to_pylist()]
 
 

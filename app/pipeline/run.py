@@ -40,7 +40,7 @@ from app.watch.traces import span
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "6"
+PIPELINE_VERSION = "7"
 
 REPORT_SECONDS = 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -152,3 +153,19 @@ def test_what_no_spreadsheet_writes_is_told_and_breaks_nothing(tmp_path: Path, c
     found = looked_at(place)
     assert found.rows <= 1
     assert [column.name for column in found.columns] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a;b\n1;" + "x" * 70_000 + "\n", 'a;b\n1;"' + "y\n" * 9_000_000],
+    ids=["a long field", "a quote that nobody closes"],
+)
+def test_a_field_of_a_text_ends_somewhere(tmp_path: Path, text: str) -> None:
+    place = tmp_path / "facts.csv"
+    place.write_text(text, "utf-8")
+    before = csv.field_size_limit()
+    found = looked_at(place)
+    assert all(problem.fatal for problem in found.problems)
+    assert any("field larger than" in problem.cause for problem in found.problems)
+    # The limit of the csv module holds for everybody in the process.
+    assert csv.field_size_limit() == before

@@ -243,7 +243,8 @@ def test_who_may_do_what() -> None:
     assert PERMISSIONS[Role.ADMIN] == set(Permission)
     changes = set(Permission) - {
         Permission.NONE, Permission.OWN_ACCOUNT, Permission.READ_OFFICE,
-        Permission.READ_CONFIDENTIAL, Permission.READ_JOURNAL,
+        Permission.READ_CONFIDENTIAL, Permission.READ_JOURNAL, Permission.READ_FACTS,
+        Permission.READ_ACCOUNTS,
     }  # fmt: skip
     assert not PERMISSIONS[Role.AUDITOR] & changes
     assert not PERMISSIONS[Role.ANALYST] & {

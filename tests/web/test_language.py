@@ -37,6 +37,7 @@ SHARED = (
     "Notes",
     "Text",
     "Versions",
+    "no",
     "Zeros",
     "text",
 )

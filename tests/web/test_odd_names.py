@@ -134,10 +134,11 @@ def test_a_query_with_what_no_file_can_hold_is_refused_with_its_place(
     assert "carácter de control" in page.text
 
 
-def test_half_of_a_pair_is_read_as_a_question_mark(sound: ASGIApp) -> None:
+def test_half_of_a_pair_is_refused(sound: ASGIApp) -> None:
     mdx = "WITH MEMBER [Measures].[a\ud800] AS '1' SELECT {[Measures].[a\ud800]} ON COLUMNS FROM [Tax]"
     body = json.dumps({"mdx": mdx}).encode()
     for form in QUERY_FORMATS:
         told = {"content-type": "application/json"}
         response = ask(sound, f"/api/v1/mdx?format={form.extension}", "POST", told, body)
-        assert response.status_code == 200
+        assert response.status_code == 400
+        assert "half of a character" in response.text

@@ -15,12 +15,14 @@ from tests.web.office import MemoryStore, Office, key_of
 from tests.web.visitor import ask, crawl
 
 STEP = StepResult("release", "a", "b", b"", {}, 0.1)
+#: When all releases here went public.
+RELEASED = Office().release("r1")[0].created
 
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     with database_url(request.param, tmp_path) as url:
-        opened = open_store(url)
+        opened = open_store(url, lambda connection: RELEASED)
         yield opened
         opened.close()
 
