@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -66,3 +66,10 @@ class Solution:
             raise ValueError("cost and gap of a solution must be at least 0, the gap at most 1")
         if self.lower_bound > self.cost * (1 + 1e-9) + 1e-9:
             raise ValueError("the lower bound of a solution must not exceed its cost")
+
+    def proven(self, cost: float, lower_bound: float) -> Solution:
+        """The same pattern where it costs something else, or something else is proven of it."""
+        bound = min(lower_bound, cost)
+        gap = (cost - bound) / cost if cost > 0 else 0.0
+        status: SolutionStatus = "optimal" if gap == 0 else "feasible"
+        return replace(self, cost=cost, lower_bound=bound, gap=gap, status=status)

@@ -341,9 +341,7 @@ class _Run:
         self._raised.append(cells)
         self._instance = instance.replace(**raised, insiders=insiders).clipped()
         found = self.solution(start)
-        bound = min(bound, found.cost)
-        gap = (found.cost - bound) / found.cost if found.cost > 0 else 0.0
-        return replace(found, lower_bound=bound, gap=gap, status="optimal" if gap == 0 else "feasible")
+        return found.proven(found.cost, bound)
 
     def _note(self, phase: str, lower: float, upper: float) -> None:
         seconds = time.perf_counter() - self._began

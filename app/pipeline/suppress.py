@@ -189,16 +189,8 @@ def _begin(
     given = instance.replace(status=status)
     solution, solved = _solve(whole, tell, max(work_limit - took, MIN_EFFORT), decided, begin)
     solved = solved.replace(status=status)
-    cost = solved.cost(solution.hidden)
-    bound_below = min(sum(part.lower_bound for part in parts) + solution.lower_bound, cost)
-    solution = replace(
-        solution,
-        cost=cost,
-        lower_bound=bound_below,
-        gap=(cost - bound_below) / cost if cost > 0 else 0.0,
-        status="optimal" if bound_below == cost else "feasible",
-    )
-    return solution, solved, given, took
+    bound_below = sum(part.lower_bound for part in parts) + solution.lower_bound
+    return solution.proven(solved.cost(solution.hidden), bound_below), solved, given, took
 
 
 def _solve(
@@ -268,15 +260,7 @@ def _go_on(
 
         again, solved = _solve(instance.replace(status=status), tell_on, MIN_EFFORT, decided)
         solved = solved.replace(status=instance.status)
-        cost = instance.cost(again.hidden)
-        bound = min(solution.lower_bound, cost)
-        solution = replace(
-            again,
-            cost=cost,
-            lower_bound=bound,
-            gap=(cost - bound) / cost if cost > 0 else 0.0,
-            status="optimal" if bound == cost else "feasible",
-        )
+        solution = again.proven(instance.cost(again.hidden), solution.lower_bound)
 
 
 def _least(instance: Instance) -> FloatArray:
