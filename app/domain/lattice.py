@@ -47,6 +47,22 @@ class Tree:
         return owner, self.children[ranges(self.child_start[members], counts)].astype(np.int64)
 
 
+def lifted(parent: IntArray, depth: Longs | IntArray, wanted: int) -> Longs:
+    """The member above each member at a depth, or itself where nothing is above it there (int64[n]).
+
+    Parameters
+    ----------
+    parent : int32[n]
+        -1 for none.
+    depth : int[n]
+        By levels or by steps, as the caller counts.
+    """
+    found = np.arange(len(parent), dtype=np.int64)
+    while (low := (depth[found] > wanted) & (parent[found] >= 0)).any():
+        found[low] = parent[found[low]]
+    return found
+
+
 @dataclass(frozen=True)
 class Extra:
     """A member of one column that isn't the cube's own.

@@ -17,7 +17,7 @@ from app.domain.completeness import joined
 from app.domain.cube import IntArray
 from app.domain.equation import Equations, Floats
 from app.domain.identity import Identity
-from app.domain.lattice import Bools, Longs, Space, Tree, unique_rows
+from app.domain.lattice import Bools, Longs, Space, Tree, lifted, unique_rows
 from app.domain.overlaps import gathered, leaf_weights
 
 ROUNDING = 1e-9
@@ -245,10 +245,10 @@ def sums_at(space: Space, leaf: Sequence[IntArray], amount: Floats, places: IntA
     found = np.zeros(k)
     for wanted in np.unique(level, axis=0):
         mine = np.flatnonzero((level == wanted).all(axis=1))
-        lifted = records.copy()
+        above = records.copy()
         for h, tree in enumerate(space.trees):
-            lifted[:, 1 + h] = _lifted(tree, depths[h], int(wanted[h]))[records[:, 1 + h]]
-        known, asked = space.pack(lifted, places[mine], without=0)
+            above[:, 1 + h] = lifted(tree.parent, depths[h], int(wanted[h]))[records[:, 1 + h]]
+        known, asked = space.pack(above, places[mine], without=0)
         keys, same = np.unique(known, return_inverse=True)
         if len(keys):
             totals = np.bincount(same.reshape(-1), weights=amount)
@@ -263,11 +263,3 @@ def _depths(tree: Tree) -> Longs:
         if tree.parent[member] >= 0:
             depth[member] = depth[tree.parent[member]] + 1
     return depth
-
-
-def _lifted(tree: Tree, depth: Longs, wanted: int) -> Longs:
-    """The member above each member at a depth, or itself where it stands higher (int64[size])."""
-    found = np.arange(tree.size)
-    while (low := depth[found] > wanted).any():
-        found[low] = tree.parent[found[low]]
-    return found

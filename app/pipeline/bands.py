@@ -15,7 +15,7 @@ from app.domain.ends import ends_between, numbers_in
 from app.domain.equation import Floats
 from app.domain.errors import UserError
 from app.domain.known import FactRows
-from app.domain.lattice import Bools, Longs, Tree
+from app.domain.lattice import Bools, Longs, Tree, lifted
 from app.domain.least import unit_of
 from app.pipeline.twins import Twin
 
@@ -161,7 +161,7 @@ class _Search:
         for h, depth in chosen:
             hierarchy = self._cube.hierarchies[h]
             if depth or not hierarchy.has_all:
-                columns.append(_ancestors(hierarchy, depth)[self._leaf(h)[rows]])
+                columns.append(lifted(hierarchy.parent, hierarchy.depth, depth)[self._leaf(h)[rows]])
                 within.append((1 + h, depth))
         order, start = _groups(columns)
         value = np.add.reduceat(self._amount[rows][order], start)
@@ -178,7 +178,10 @@ class _Search:
         measure = self._cube.measures[self._summed].name
         return any(
             (level.bands is not None and level.bands.measure == measure)
-            or _ranges(_ancestors(hierarchy, depth)[units.member], units.value, hierarchy.size) is not None
+            or _ranges(
+                lifted(hierarchy.parent, hierarchy.depth, depth)[units.member], units.value, hierarchy.size
+            )
+            is not None
             for depth, level in enumerate(hierarchy.levels)
             if depth or not hierarchy.has_all
         )
@@ -194,7 +197,7 @@ class _Search:
         for depth, level in enumerate(hierarchy.levels):
             if depth == 0 and hierarchy.has_all:
                 continue
-            member = _ancestors(hierarchy, depth)[units.member]
+            member = lifted(hierarchy.parent, hierarchy.depth, depth)[units.member]
             declared = level.bands is not None and level.bands.measure == measure.name
             ends = (
                 _declared(hierarchy, level, depth, member, units.value)
@@ -234,15 +237,6 @@ def _groups(columns: Sequence[Longs]) -> tuple[Longs, Longs]:
     for column in columns:
         changes[1:] |= np.diff(column[order]) != 0
     return order, np.flatnonzero(changes)
-
-
-def _ancestors(hierarchy: Hierarchy, depth: int) -> Longs:
-    """The member above each member at a depth, or itself where it stands higher: int64[size]."""
-    found = np.arange(hierarchy.size, dtype=np.int64)
-    for member in range(hierarchy.size):
-        if hierarchy.depth[member] > depth and hierarchy.parent[member] >= 0:
-            found[member] = found[hierarchy.parent[member]]
-    return found
 
 
 def _divided(
