@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.cellset import FloatArray
+from app.domain.numbers import rounded
 
 Arrays = Sequence[FloatArray]
 
@@ -81,12 +82,16 @@ def _truths(arrays: Arrays) -> NDArray[np.bool_]:
 
 
 def _round(arrays: Arrays) -> FloatArray:
+    """Halves away from zero, as numbers are printed and published."""
     if len(arrays) == 1:
-        return np.round(arrays[0])
-    # Beyond these no float has a digit.
-    power = 10.0 ** np.clip(arrays[1], -308, 308)
-    moved = arrays[0] * power
-    return np.where(np.isinf(moved), arrays[0], np.round(moved) / power)
+        return rounded(arrays[0], 0)
+    values, digits = np.broadcast_arrays(arrays[0], np.floor(arrays[1]))
+    result = np.full(values.shape, np.nan)
+    for number in np.unique(digits[~np.isnan(digits)]):
+        mine = digits == number
+        # Beyond these no float has a digit.
+        result[mine] = rounded(values[mine], int(np.clip(number, -308, 308)))
+    return result
 
 
 def _root(arrays: Arrays) -> FloatArray:

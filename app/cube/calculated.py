@@ -13,12 +13,13 @@ import numpy as np
 
 from app.cube.context import Context, Definition, NeedColumnError
 from app.cube.evaluate import MAX_NESTING, Evaluator
+from app.cube.measure_styles import style_of_formula
 from app.cube.values import HierarchyValue, LevelValue, TupleValue
 from app.domain.cellset import CalculatedMember
 from app.domain.cube import Cube, Hierarchy
 from app.domain.errors import UserError
 from app.domain.formula import Linear
-from app.domain.numbers import format_decimals
+from app.domain.numbers import format_decimals, spelled_out
 from app.domain.publication import CalculatedDefinition
 from app.mdx import Source, brief, parse_expression, quote, to_text
 from app.mdx.tree import Call, Expression, Given, MemberDefinition, Name, Number, Parens, Part, String
@@ -54,7 +55,7 @@ class Calculations:
         UserError
         """
         source = Source(definition.formula, definition.at.file, definition.at.line)
-        formula, form = _formatted(
+        formula, form, is_text = self._formatted(
             parse_expression(definition.formula, definition.at.file, definition.at.line), definition.format
         )
         owner = parse_expression(definition.hierarchy, definition.at.file, definition.at.line)
@@ -74,7 +75,7 @@ class Calculations:
             definition.unit or None,
         )
         order = None if definition.solve_order is None else Fraction(definition.solve_order)
-        self._add(member, formula, source, 0, order, parent=parent)
+        self._add(member, formula, source, 0, order, parent=parent, is_text=is_text)
 
     def add_query(self, definition: MemberDefinition, source: Source) -> None:
         """A member of WITH MEMBER.
@@ -106,7 +107,7 @@ class Calculations:
         if max(map(len, (last.text, *captions.values(), *style.values()))) > words:
             cause = f"A name, caption or format has {words:,} letters at most."
             raise UserError(source.mistake(definition.at, cause))
-        formula, form = _formatted(definition.formula, style.get("FORMAT_STRING"))
+        formula, form, is_text = self._formatted(definition.formula, style.get("FORMAT_STRING"))
         decimals = int(numbers["DECIMALS"]) if "DECIMALS" in numbers else format_decimals(form)
         member = CalculatedMember(
             column,
@@ -118,7 +119,8 @@ class Calculations:
             decimals,
             {self.language: style["UNIT"]} if "UNIT" in style else None,
         )
-        self._add(member, formula, source, definition.at, numbers.get("SOLVE_ORDER"), parent=parent)
+        order = numbers.get("SOLVE_ORDER")
+        self._add(member, formula, source, definition.at, order, parent=parent, is_text=is_text)
 
     def add_group(
         self, columns: tuple[int, ...], rows: tuple[tuple[int, ...], ...], source: Source
@@ -131,21 +133,15 @@ class Calculations:
         return TupleValue(columns[:1], (number,))
 
     def _written(self, columns: tuple[int, ...], row: tuple[int, ...]) -> str:
-        names = [self._unique_name(column, number) for column, number in zip(columns, row, strict=True)]
+        names = [self.ev.unique_name(column, number) for column, number in zip(columns, row, strict=True)]
         return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-    def _unique_name(self, column: int, number: int) -> str:
-        tree = self.ev.columns[column].hierarchy
-        if number < tree.size:
-            return tree.unique_names[number]
-        return f"{tree.unique_name}.{quote(self.ev.definitions[column, number].member.name)}"
 
     def add_total(self, column: int, member: int, parts: list[int], caption: str, source: Source) -> int:
         """A part of the members beneath a member, which it then counts as; a star stands for its name."""
         tree = self.ev.columns[column].hierarchy
         names = [tree.unique_names[part] for part in parts]
         name = f"{tree.unique_names[member]} of {{{', '.join(names)}}} as {caption}"
-        known = self.ev.names.calculated.get((column, name.lower()))
+        known = self.ev.names.calculated_at(column, -1, name)
         if known is not None:
             return known
         captions = {code: caption.replace("*", own[member]) for code, own in tree.member_captions.items()}
@@ -155,6 +151,22 @@ class Calculations:
         place = (column, number)
         self.ev.definitions[place] = replace(self.ev.definitions[place], stands_for=member)
         return number
+
+    def _formatted(self, formula: Expression, form: str | None) -> tuple[Expression, str | None, bool]:
+        """The formula and its format, spelled out.
+
+        One that only formats a value is that value and its format: what is published keeps its number so, and
+        the analyst gets the text that it is.
+        """
+        inner = formula
+        while isinstance(inner, Parens) and len(inner.items) == 1:
+            inner = inner.items[0]
+        match inner:
+            case Call(name, None, (value, String(text))) if (
+                value and form is None and name.upper() == "FORMAT"
+            ):
+                return value, spelled_out(text, self.language), True
+        return formula, None if form is None else spelled_out(form, self.language), False
 
     def _text(self, key: str, value: Expression, source: Source) -> str:
         if isinstance(value, Name) and len(value.parts) == 1 and value.parts[0].keys is None:
@@ -190,14 +202,19 @@ class Calculations:
         order: Fraction | None,
         below_all: bool = False,
         parent: int = -1,
+        is_text: bool = False,
     ) -> int:
         column = self.ev.columns[member.column]
-        name = member.name.lower()
-        if (member.column, name) in self.ev.names.calculated:
-            cause = f"{column.hierarchy.unique_name} has a calculated member {member.name} already."
+        names = self.ev.names
+        owner = column.hierarchy.unique_name if parent < 0 else column.hierarchy.unique_names[parent]
+        if names.calculated_at(member.column, parent, member.name) is not None:
+            cause = f"{owner} has a calculated member {member.name} already."
             raise UserError(source.mistake(at, cause, "Choose another name."))
-        if column.named(Part(member.name), range(len(column.hierarchy.levels))):
-            cause = f"{column.hierarchy.unique_name} has a member {member.name} of its own."
+        own = column.named(Part(member.name), range(len(column.hierarchy.levels)))
+        if parent >= 0:
+            own = [number for number in own if column.hierarchy.parent[number] == parent]
+        if own:
+            cause = f"{owner} has a member {member.name} of its own."
             raise UserError(source.mistake(at, cause, "Choose another name."))
         number = column.hierarchy.size + self._members_of[member.column]
         self._members_of[member.column] += 1
@@ -206,9 +223,9 @@ class Calculations:
         precedence = (rank, not together, len(self.ev.definitions))
         member = replace(member, takes_together=together, precedence=precedence)
         self.ev.definitions[member.column, number] = Definition(
-            member, number, formula, source, at, order, parent=parent
+            member, number, formula, source, at, order, parent=parent, is_text=is_text
         )
-        self.ev.names.calculated[member.column, name] = number
+        names.add_calculated(member.column, parent, member.name, number)
         self.added.append((member.column, number))
         return number
 
@@ -224,7 +241,8 @@ class Calculations:
         for place in dict.fromkeys([*self.added, *again]):
             found = self.ev.definitions[place]
             terms = self._terms(found, ())
-            member = replace(found.member, terms=None if terms is None else tuple(sorted(terms.items())))
+            member = style_of_formula(self.ev, found)
+            member = replace(member, terms=None if terms is None else tuple(sorted(terms.items())))
             key = self._key(found, member)
             names = tuple(sorted(self._known_names.get(place, {place})))
             self.ev.definitions[place] = replace(found, member=replace(member, key=key, names=names))
@@ -306,6 +324,9 @@ class Calculations:
         if place not in self._known_texts:
             self._naming.append({place})
             text = self._normal(definition.formula, definition.source, (*above, place))
+            if definition.parent >= 0:
+                # What is current in its formula hangs on where it stands.
+                text += f" under {self.ev.unique_name(place[0], definition.parent)}"
             self._known_texts[place] = _shortened(text)
             self._known_names[place] = self._naming.pop()
         if self._naming:
@@ -393,14 +414,6 @@ def _collect(value: object, parts: list[Expression | str]) -> None:
         parts.append(value or "")
     else:
         parts.append(value)  # type: ignore[arg-type]
-
-
-def _formatted(formula: Expression, form: str | None) -> tuple[Expression, str | None]:
-    """A formula that only formats a value, as that value and its format: a cell keeps its number so."""
-    match formula:
-        case Call(name, None, (value, String(text))) if value and form is None and name.upper() == "FORMAT":
-            return value, text
-    return formula, form
 
 
 def _is_aggregate(formula: Expression) -> bool:

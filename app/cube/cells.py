@@ -7,6 +7,7 @@ and the relations are written in terms of cells of the facts and of groups of me
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ from app.domain.cube import IntArray
 from app.domain.errors import UserError
 from app.domain.formula import Formula, Linear, Recompute, Withheld, is_withheld
 from app.domain.lattice import row_of
+from app.domain.numbers import format_text
 from app.mdx import brief
 
 Ints = NDArray[np.int64]
@@ -328,6 +330,13 @@ class _Solver:
             definition = plan.definition
             cause = "A number of the formula is too large."
             raise UserError(definition.source.mistake(definition.at, cause, "Simplify it."))
+        if plan.definition.is_text and self.ev.gives_texts:
+            form = plan.definition.member.format or ""
+            self.texts.update(
+                (row, format_text(value, form, "en"))
+                for row, value, gone in zip(rows.tolist(), result.tolist(), hidden, strict=True)
+                if not gone and not math.isnan(value)
+            )
         self.hidden[rows] = hidden
         self.secret[rows] = secret
         values[rows] = np.where(hidden, np.nan, result) if hidden.any() else result

@@ -117,7 +117,8 @@ class Definition:
     """A calculated member as it was written.
 
     A visual total ``stands_for`` a member of the cube of which only a part is taken. ``parent`` is the member
-    that it was written under, -1 for none.
+    that it was written under, -1 for none. ``is_text``: the analyst sees the text that its format
+    makes of its value.
     """
 
     member: CalculatedMember
@@ -128,3 +129,4 @@ class Definition:
     solve_order: Fraction | None
     stands_for: int | None = None
     parent: int = -1
+    is_text: bool = False

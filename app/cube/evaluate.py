@@ -41,7 +41,7 @@ from app.domain.formula import (
     Withheld,
     constant,
 )
-from app.mdx import Source, brief
+from app.mdx import Source, brief, quote
 from app.mdx.tree import (
     Alias,
     Braces,
@@ -159,6 +159,15 @@ class Evaluator(Conversions):
         above = self.definitions[column, number].parent
         deepest = len(self.columns[column].hierarchy.levels) - 1
         return min(int(depth[above]) + 1, deepest) if above >= 0 else 0
+
+    def unique_name(self, column: int, number: int) -> str:
+        """Of a calculated member it begins with that of the member it is under."""
+        tree = self.columns[column].hierarchy
+        if number < tree.size:
+            return tree.unique_names[number]
+        found = self.definitions[column, number]
+        above = tree.unique_name if found.parent < 0 else tree.unique_names[found.parent]
+        return f"{above}.{quote(found.member.name)}"
 
     def shown_as(self, column: int, number: int) -> int:
         """The member of the cube that a visual total stands for; any other member itself."""

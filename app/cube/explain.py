@@ -17,7 +17,6 @@ from app.domain.errors import UserError
 from app.domain.formula import Apply, Formula, Linear, Overrides, Recompute, Text, Withheld, add, scale
 from app.domain.numbers import plain_number
 from app.domain.styles import style_of
-from app.mdx import quote
 
 #: Terms of a sum, and operands of a formula, that are written out.
 _SHOWN = 40
@@ -47,7 +46,7 @@ def explain(
         place = queue.pop(0)
         definition = ev.definitions[place]
         column, number = place
-        name = _name(ev, column, number)
+        name = ev.unique_name(column, number)
         cells = coords[coords[:, column] == number]
         if not len(cells):
             cells = base.copy()
@@ -81,7 +80,7 @@ def _merged(cases: Sequence[Case]) -> tuple[Case, ...]:
 
 def _cases(ev: Evaluator, plan: Plan, solved: Solved, column: int) -> Iterator[Case]:
     """A case for each kind of cell that the formula is for: a sum of ratios isn't linear."""
-    when = tuple(_name(ev, c, m) for c, m in sorted(plan.known.items()) if c != column)
+    when = tuple(ev.unique_name(c, m) for c, m in sorted(plan.known.items()) if c != column)
     kinds: dict[str, list[int]] = {}
     for place, row in enumerate(plan.rows.tolist()):
         kinds.setdefault(solved.kind.get(row, "linear"), []).append(place)
@@ -99,7 +98,7 @@ def _case(ev: Evaluator, plan: Plan, solved: Solved, place: int, kind: str) -> C
         resolved = ""
         if terms is not None:
             own = plan.definition.member.column
-            resolved = _sum([(_name(ev, own, n), _exact(coef)) for n, coef in terms], None)
+            resolved = _sum([(ev.unique_name(own, n), _exact(coef)) for n, coef in terms], None)
         elif solved.calculated[used].any():
             resolved = _resolved(ev, solved, row)
         return Case((), 0, kind, formula, "" if resolved == formula else resolved)
@@ -115,15 +114,8 @@ def _exact(coefficient: float) -> Fraction:
     return Fraction(coefficient).limit_denominator(10**9)
 
 
-def _name(ev: Evaluator, column: int, number: int) -> str:
-    tree = ev.columns[column].hierarchy
-    if number < tree.size:
-        return tree.unique_names[number]
-    return f"{tree.unique_name}.{quote(ev.definitions[column, number].member.name)}"
-
-
 def _reference(ev: Evaluator, reference: Overrides) -> str:
-    names = [_name(ev, column, number) for column, number in reference]
+    names = [ev.unique_name(column, number) for column, number in reference]
     if not names:
         return "(this cell)"
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
@@ -183,10 +175,10 @@ def _text(ev: Evaluator, formula: Formula) -> str:
         case Withheld(kind):
             return f"{kind} among the values that are shown"
         case Recompute():
-            there = [_name(ev, column, number) for column, number in formula.elsewhere]
+            there = [ev.unique_name(column, number) for column, number in formula.elsewhere]
             for columns, rows in formula.groups:
                 places = (zip(columns, row, strict=True) for row in rows[:_SHOWN])
-                names = [[_name(ev, *place) for place in row] for row in places]
+                names = [[ev.unique_name(*place) for place in row] for row in places]
                 told = (name[0] if len(name) == 1 else f"({', '.join(name)})" for name in names)
                 there.append(f"{{{', '.join(told)}}}")
             return f"{formula.function} of the facts of {', '.join(there)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -115,14 +116,30 @@ class Column:
         return list(found)
 
 
+@dataclass(frozen=True)
+class _Calculated:
+    """Calculated members of one name in one hierarchy: their numbers by the members that they are under."""
+
+    by_parent: Mapping[int, int]
+
+    @property
+    def alone(self) -> int | None:
+        """The one that the name alone means: that under no member, else the only one."""
+        if len(self.by_parent) == 1:
+            return next(iter(self.by_parent.values()))
+        return self.by_parent.get(-1)
+
+
 class Names:
-    """Resolves names in one cube; calculated members are known by their unique name."""
+    """Resolves names in one cube; calculated members by name and the member that they are under."""
 
     def __init__(self, cube: Cube) -> None:
         self.cube = cube
         trees = (measures_hierarchy(cube), *cube.hierarchies)
         self.columns = tuple(Column(number, tree) for number, tree in enumerate(trees))
-        self.calculated: dict[tuple[int, str], int] = {}
+        #: By column and name in small letters.
+        self._calculated: dict[tuple[int, str], _Calculated] = {}
+        self._n_calculated = 0
         self._known: dict[tuple[Part, ...], Found] = {}
         self._known_at = 0
         self._by_hierarchy: dict[str, tuple[int, ...]] = {}
@@ -140,11 +157,23 @@ class Names:
     def fork(self) -> Names:
         """The same names, to which calculated members may be added."""
         # What names mean is kept for all queries, until one adds a calculated member: see `resolve`.
-        if self._known_at != len(self.calculated) or len(self._known) > _MOST_KNOWN:
-            self._known, self._known_at = {}, len(self.calculated)
+        if self._known_at != self._n_calculated or len(self._known) > _MOST_KNOWN:
+            self._known, self._known_at = {}, self._n_calculated
         forked = copy(self)
-        forked.calculated = dict(self.calculated)
+        forked._calculated = dict(self._calculated)
         return forked
+
+    def calculated_at(self, column: int, parent: int, name: str) -> int | None:
+        """The calculated member of a name under a member (-1: under none), if there is one."""
+        found = self._calculated.get((column, name.lower()))
+        return None if found is None else found.by_parent.get(parent)
+
+    def add_calculated(self, column: int, parent: int, name: str, number: int) -> None:
+        """Make a calculated member known."""
+        place = column, name.lower()
+        known = self._calculated.get(place, _Calculated({})).by_parent
+        self._calculated[place] = _Calculated({**known, parent: number})
+        self._n_calculated += 1
 
     def resolve(self, name: Name, source: Source) -> Found:
         """What a name means.
@@ -154,8 +183,8 @@ class Names:
         UserError
             When it means nothing here (with the nearest names), or several things.
         """
-        if self._known_at != len(self.calculated):
-            self._known, self._known_at = {}, len(self.calculated)
+        if self._known_at != self._n_calculated:
+            self._known, self._known_at = {}, self._n_calculated
         found = self._known.get(name.parts)
         if found is None:
             found = self._known[name.parts] = self._resolve(name, source)
@@ -219,10 +248,15 @@ class Names:
             # The one level of a parent-child hierarchy holds its whole tree.
             levels = range(level, len(tree.levels)) if self.is_tree(tree, level) else (level,)
             rest = parts[1:]
+        calculated = None
         if rest[-1].keys is None:
-            calculated = self.calculated.get((column.number, rest[-1].text.lower()))
-            if calculated is not None:
-                return TupleValue((column.number,), (calculated,))
+            calculated = self._calculated.get((column.number, rest[-1].text.lower()))
+        if calculated is not None:
+            number = self._calculated_under(column, calculated, parts, len(rest), name, source)
+            if isinstance(number, Mistake):
+                return number
+            if number is not None:
+                return TupleValue((column.number,), (number,))
         found: list[int] = []
         if level is None and len(rest) >= 1 and tree.has_all and rest[0].text.lower() == "all":
             found = [0]
@@ -251,6 +285,35 @@ class Names:
         near = self._nearest(rest[0].text, column, members)
         return source.mistake(name.at, f"There is no {written}.", near)
 
+    def _calculated_under(
+        self,
+        column: Column,
+        calculated: _Calculated,
+        parts: tuple[Part, ...],
+        steps: int,
+        name: Name,
+        source: Source,
+    ) -> int | Mistake | None:
+        """Which calculated member of a name is meant by what stands before it; None: none of them."""
+        tree, last = column.hierarchy, parts[-1]
+        above = self._within(column, parts[:-1], Name(parts[:-1], name.at), source) if steps > 1 else None
+        if isinstance(above, TupleValue):
+            under = calculated.by_parent.get(above.numbers[0])
+            if under is not None or above.numbers[0] >= tree.size:
+                return under
+            below = set(tree.child_lists[above.numbers[0]].tolist())
+            if not below.isdisjoint(column.named(last, sorted(set(tree.depth[list(below)].tolist())))):
+                return None
+        if calculated.alone is not None:
+            under_one = -1 not in calculated.by_parent
+            own = under_one and steps == 1 and column.named(last, range(len(tree.levels)))
+            return None if own else calculated.alone
+        if isinstance(above, Mistake):
+            return above
+        written = (f"{tree.unique_names[member]}.{quote(last.text)}" for member in calculated.by_parent)
+        cause = f"{brief(name)} is ambiguous: {', '.join(list(written)[:5])}."
+        return source.mistake(name.at, cause, "Write one of these.")
+
     @staticmethod
     def is_tree(tree: Hierarchy, level: int) -> bool:
         """Whether a level stands for all members of a parent-child hierarchy."""
@@ -271,7 +334,7 @@ class Names:
         for member in members[:_MOST_COMPARED]:
             by_name.setdefault(tree.names[member], tree.unique_names[member])
             by_name.setdefault(tree.keys[member], tree.unique_names[member])
-        for number, name in self.calculated:
+        for number, name in self._calculated:
             if number == column.number:
                 by_name.setdefault(name, f"{tree.unique_name}.{quote(name)}")
         return _suggest(text, by_name)
@@ -282,7 +345,7 @@ class Names:
         options: list[Found] = []
         for column in self.columns:
             level = self._level(column, parts[0])
-            calculated = self.calculated.get((column.number, parts[0].text.lower()))
+            calculated = self._calculated.get((column.number, parts[0].text.lower()))
             if (
                 level is not None
                 or calculated is not None

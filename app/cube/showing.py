@@ -9,7 +9,6 @@ from app.cube.evaluate import Evaluator
 from app.cube.names import Names
 from app.cube.values import SetValue, TupleValue
 from app.domain.cellset import AxisMember, CalculatedMember
-from app.mdx import quote
 
 
 class Showing:
@@ -37,7 +36,7 @@ class Showing:
             member: CalculatedMember = definition.member
             if definition.stands_for is not None:
                 return replace(self.member(ev, column, definition.stands_for), captions=member.captions)
-            name = f"{tree.unique_name}.{quote(member.name)}"
+            name = ev.unique_name(column, number)
             depth, above = ev.level_of(column, number), definition.parent
             level = tree.levels[depth].unique_name
             under = tree.unique_names[above] if above >= 0 else None

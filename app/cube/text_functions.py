@@ -10,8 +10,8 @@ from app.cube.evaluate import Evaluator, function
 from app.cube.properties import plain_name, property_of
 from app.cube.values import HierarchyValue, LevelValue, TupleValue, Value
 from app.domain.formula import constant
-from app.domain.numbers import format_text
-from app.mdx import brief, quote
+from app.domain.numbers import format_text, spelled_out
+from app.mdx import brief
 from app.mdx.tree import Call
 
 
@@ -39,7 +39,7 @@ def member_property(ev: Evaluator, member: TupleValue, name: str) -> str | None:
     if number >= tree.size:
         calculated = ev.definitions[member.columns[0], number].member
         unique = plain_name(name) == "UNIQUE_NAME"
-        return f"{tree.unique_name}.{quote(calculated.name)}" if unique else calculated.name
+        return ev.unique_name(member.columns[0], number) if unique else calculated.name
     return property_of(tree, number, name)
 
 
@@ -61,7 +61,8 @@ def _properties(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _format(ev: Evaluator, call: Call, ctx: Context) -> Value:
     value, form = ev.arguments(call, 2, 2, ctx)
     number = ev.value_here(ev.to_formula(value, ctx), ctx, call)
-    return format_text(number, ev.to_text(form, ctx), "en")
+    language = next(iter(ev.names.cube.captions), "en")
+    return format_text(number, spelled_out(ev.to_text(form, ctx), language), "en")
 
 
 @function("VAL", "CDBL", "CINT")

@@ -15,10 +15,15 @@ from functools import cache, lru_cache
 
 import numpy as np
 from babel import Locale
-from babel.core import UnknownLocaleError
-from babel.numbers import get_decimal_symbol, get_group_symbol
+from babel.core import UnknownLocaleError, get_global
+from babel.numbers import (
+    get_currency_symbol,
+    get_decimal_symbol,
+    get_group_symbol,
+    get_territory_currencies,
+)
 
-from app.domain.masked import CellStyle
+from app.domain.masked import CellStyle, FloatArray
 
 #: Formats that MDX knows by name, as format strings.
 _NAMED = {
@@ -33,6 +38,8 @@ _GENERAL = ("", "general", "general number")
 _WORDS = {"yes/no": ("Yes", "No"), "true/false": ("True", "False"), "on/off": ("On", "Off")}
 _DEFAULT = "#,##0"
 _TOKEN = re.compile(r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|(?P<power>[Ee][+-]0+)|(?P<plain>.)', re.DOTALL)
+#: From here on a double has nothing behind the point.
+_WHOLE = 2.0**53
 #: Halves are rounded away from zero, as MDX formats do.
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 
@@ -208,9 +215,48 @@ def format_decimals(form: str | None) -> int | None:
     return max(first.most + first.scale, 0)
 
 
+def decimals_format(decimals: int) -> str:
+    """The format of numbers with so many decimals."""
+    return "#,##0" + ("." + "0" * decimals if decimals else "")
+
+
+def spelled_out(form: str, language: str) -> str:
+    """A format string with its currency said: ``Currency`` is that of the country of a language.
+
+    It is spelled out where a cube or query is read, by the language of the publication: what is in euros is
+    in euros in all of its languages.
+    """
+    return _currency(language) if form.strip().lower() == "currency" else form
+
+
+@cache
+def _currency(language: str) -> str:
+    locale = locale_of(language)
+    territory = locale.territory or Locale.parse(get_global("likely_subtags")[locale.language]).territory
+    sign = get_currency_symbol(next(iter(get_territory_currencies(territory or "")), "EUR"), locale)
+    pattern = locale.currency_formats["accounting"]
+    parts = (f"{before}#,##0.00{after}" for before, after in zip(pattern.prefix, pattern.suffix, strict=True))
+    return ";".join(part.replace("¤", f'"{sign}"').replace("\N{NO-BREAK SPACE}", " ") for part in parts)
+
+
 def percent_scale(style: CellStyle) -> int:
     """Power of ten by which the printed number exceeds the published one: 2 for a percentage."""
     return 2 if _parse(style.format).positive.percent else 0
+
+
+def rounded(values: FloatArray, digits: int) -> FloatArray:
+    """Values at so many digits behind the point, halves away from zero; never a negative zero.
+
+    What is half is said by the shortest digits that give a number back: what is published, what `Round` gives
+    and what a format string prints are one.
+    """
+    scaled = np.abs(values) * 10.0**digits
+    result: FloatArray = np.where(scaled < _WHOLE, np.round(values, digits), values) + 0.0
+    near = np.abs(scaled - np.floor(scaled) - 0.5) <= 1e-6 + scaled * 1e-15
+    for place in np.flatnonzero(near & (scaled < _WHOLE)).tolist():
+        exact = Decimal(repr(float(values[place]))).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
+        result[place] = float(exact)
+    return result
 
 
 def format_value(value: float, style: CellStyle, language: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from app.domain.cellset import CalculatedMember, CellSet
 from app.domain.cube import Cube, IntArray
 from app.domain.masked import CellStyle
-from app.domain.numbers import format_decimals
+from app.domain.numbers import decimals_format, format_decimals
 
 #: Digits of a calculated measure whose author states none.
 DEFAULT_DECIMALS = 2
@@ -67,11 +67,10 @@ def style_of(cube: Cube, measure: int, calculated: list[CalculatedMember]) -> Ce
             decimals = member.decimals if member.decimals is not None else format_decimals(member.format)
         elif member.decimals is not None:
             decimals = member.decimals
-            form = "#,##0" + ("." + "0" * decimals if decimals else "")
+            form = decimals_format(decimals)
         elif member.column == 0 and own is None and not form:
-            terms = [cube.measures[number] for number, _ in member.terms or ()]
-            decimals = max((item.decimals for item in terms), default=DEFAULT_DECIMALS)
-            form = "#,##0" + ("." + "0" * decimals if decimals else "")
+            decimals = DEFAULT_DECIMALS
+            form = decimals_format(decimals)
         if member.unit:
             unit = member.unit
     if decimals is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.domain.cube import Cuts, Texts
 from app.domain.errors import UserError
+from app.domain.numbers import decimals_format, spelled_out
 from app.domain.publication import (
     CalculatedDefinition,
     CubeDefinition,
@@ -340,8 +341,7 @@ def _measures(
             facts.check(table, "column", column)
         unit = table.texts("unit", languages)
         decimals = _decimals(table)
-        shown = "#,##0" if not decimals else "#,##0." + "0" * decimals
-        form = table.text("format") or shown
+        form = spelled_out(table.text("format") or decimals_format(decimals or 0), languages[0])
         nonnegative = table.flag("nonnegative", True)
         whole = table.text("of_which")
         formerly = _formerly(table, _names(reader, "measure"))

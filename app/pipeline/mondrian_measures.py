@@ -49,8 +49,9 @@ class _Part:
             self.notes.leave(element, f"measure {name} is left: aggregator {aggregator} isn't known here.")
             return
         notes, caption = remarks(element), element.get("caption")
-        form = _plain_format(element.get("formatString")) or "#,##0"
-        whole = aggregator in ("count", "distinct-count")
+        whole = aggregator in ("count", "distinct-count") or element.get("datatype") == "Integer"
+        # Where nothing is said, amounts keep their cents.
+        form = _plain_format(element.get("formatString")) or ("#,##0" if whole else "#,##0.##")
         style = pairs(format=form, decimals=0 if whole else format_decimals(form))
         if aggregator == "count":
             if self.counts:

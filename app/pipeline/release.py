@@ -14,6 +14,7 @@ from app.domain.catalogue import Catalogue
 from app.domain.crawled import Crawl
 from app.domain.errors import InternalError
 from app.domain.masked import CellStatus, FloatArray
+from app.domain.numbers import rounded
 from app.domain.places import Places
 from app.domain.publication import Publication
 from app.domain.release import Release
@@ -44,7 +45,9 @@ def make_release(
         state[np.isnan(cells.values[:n])] = CellStatus.EMPTY
         state[hidden[:n]] = CellStatus.CONFIDENTIAL
         status.append(state)
-        values.append(np.where(state == CellStatus.SHOWN, rounded(cells.values[:n], cells.decimals), np.nan))
+        values.append(
+            np.where(state == CellStatus.SHOWN, at_published_digits(cells.values[:n], cells.decimals), np.nan)
+        )
     # The id says nothing about the data: a hash of them would let a guess be checked.
     identity = secrets.token_hex(8)
     created = datetime.now(UTC)
@@ -98,10 +101,10 @@ def places_of(crawl: Crawl) -> dict[str, Places]:
     return found
 
 
-def rounded(values: FloatArray, decimals: NDArray[np.int8]) -> FloatArray:
-    """Values at their published digits; never a negative zero."""
+def at_published_digits(values: FloatArray, decimals: NDArray[np.int8]) -> FloatArray:
+    """Values at their published digits."""
     result = values.copy()
     for digits in np.unique(decimals):
         mine = decimals == digits
-        result[mine] = np.round(values[mine], int(digits)) + 0.0
+        result[mine] = rounded(values[mine], int(digits))
     return result

@@ -8,6 +8,7 @@ import pytest
 
 from app.cube.duckdb import open_cube
 from app.cube.server import Server
+from app.domain.errors import UserError
 from app.mdx import parse
 from tests.cube.office import office
 
@@ -64,3 +65,38 @@ def test_calculated_members_have_their_place_in_a_hierarchy(
         for position in answer.axes[0].positions
     ]
     assert found == (expected or "28 M|28001 M|28002 M|Towns M").split("|")
+
+
+SAME_NAME = """WITH MEMBER [Place].[Madrid].[Half] AS [Place].[Madrid].[Getafe] / 2
+MEMBER [Place].[Spain].[Half] AS [Place].CurrentMember.Parent / 2
+MEMBER [Place].[28001].[Half] AS [Place].CurrentMember.Parent.Parent / 4
+MEMBER [Place].[28].[Getafe town] AS [Place].[Madrid].[Half] * 2
+SELECT {[Place].[28].[Half], [Place].[All].[Half], [Place].[Town].&[28001].[Half],
+[Place].[28].[Getafe town]} ON 0 FROM Tax WHERE ([Income], [Time].[2022])"""
+
+
+def test_calculated_members_of_one_name_stand_under_different_members(placed: Server) -> None:
+    members = "{[Place].[Getafe], [Place].[All], [Place].[28]}"
+    of_facts = placed.explore(
+        parse(f"SELECT {members} ON 0 FROM Tax WHERE ([Income], [Time].[2022])")
+    ).values[:3]
+    answer = placed.explore(parse(SAME_NAME))
+    getafe, spain, madrid = of_facts.tolist()
+    assert answer.values[:4].tolist() == [getafe / 2, spain / 2, madrid / 4, getafe]
+    names = [position[0].unique_name for position in answer.axes[0].positions]
+    assert len(set(names)) == 4
+    again = (
+        SAME_NAME.split("SELECT")[0]
+        + f"SELECT {{{', '.join(names)}}} ON 0 FROM Tax WHERE ([Income], [Time].[2022])"
+    )
+    assert placed.explore(parse(again)).values[:4].tolist() == answer.values[:4].tolist()
+    # Their formulas say the same of different members.
+    assert len({member.key for member in answer.calculated[-4:]}) == 4
+
+
+def test_a_name_alone_is_refused_where_several_members_bear_it(placed: Server) -> None:
+    two = SAME_NAME.replace("[Place].[Spain].[Half]", "[Place].[Getafe].[Half]")
+    with pytest.raises(UserError, match="ambiguous"):
+        placed.explore(parse(two.replace("[Place].[All].[Half]", "[Place].[Half]")))
+    with pytest.raises(UserError, match="already"):
+        placed.explore(parse(SAME_NAME.replace("[28001].[Half] AS", "[Province].[Madrid].[Half] AS")))

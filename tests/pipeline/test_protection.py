@@ -19,7 +19,7 @@ from app.domain.primary import CubePrimaries, PrimaryResult
 from app.pipeline.audit import audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.define import load_publication
-from app.pipeline.release import make_release, rounded
+from app.pipeline.release import at_published_digits, make_release
 from app.pipeline.run import run
 from app.pipeline.running import RESULTS
 from app.pipeline.suppress import Suppression, reachable_levels
@@ -109,11 +109,11 @@ def test_what_is_shown_is_exact_and_rounded_once(office: Path, store: Store) -> 
     n = ran.cells.n_published
     shown = ran.release.status == CellStatus.SHOWN
     np.testing.assert_array_equal(
-        ran.release.values[shown], rounded(ran.cells.values[:n], ran.cells.decimals)[shown]
+        ran.release.values[shown], at_published_digits(ran.cells.values[:n], ran.cells.decimals)[shown]
     )
     assert set(ran.cells.decimals.tolist()) == {0, 1}
-    values = rounded(np.array([-0.04, 2.25, 1e15 + 0.3]), np.array([1, 1, 0], dtype=np.int8))
-    assert values.tolist() == [0.0, 2.2, 1e15]
+    values = at_published_digits(np.array([-0.04, 2.25, 1e15 + 0.3]), np.array([1, 1, 0], dtype=np.int8))
+    assert values.tolist() == [0.0, 2.3, 1e15]
     assert not np.signbit(values[0])
 
 
