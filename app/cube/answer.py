@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 # The modules of MDX functions register what they define.
 from app.cube import (
     choosing_functions,
+    date_functions,
     drill_functions,
     member_functions,
     set_functions,
+    statistics_functions,
     text_functions,
     value_functions,
 )
@@ -22,7 +24,7 @@ from app.cube.basis import Basis
 from app.cube.calculated import Calculations
 from app.cube.cells import Solved, filled, look, solve
 from app.cube.context import Context, Limits
-from app.cube.evaluate import Evaluator
+from app.cube.evaluate import Evaluator, axis_name
 from app.cube.explain import explain
 from app.cube.explanation import Explanation
 from app.cube.looking import AsShown, Candidates
@@ -45,9 +47,11 @@ __all__ = [
     "Answered",
     "Answerer",
     "choosing_functions",
+    "date_functions",
     "drill_functions",
     "member_functions",
     "set_functions",
+    "statistics_functions",
     "text_functions",
     "value_functions",
 ]
@@ -244,6 +248,8 @@ class Answerer:
                 raise UserError(source.mistake(definition.at, "The name of a set has one part."))
             else:
                 ev.sets[definition.name.parts[0].text.lower()] = (definition.formula, source)
+        for axis in query.axes:
+            ev.sets[axis_name(axis.ordinal)] = (axis.set, source)
         base = self._base(source)
         ev.base = base
         ev.make_total = calculations.add_total

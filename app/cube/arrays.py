@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cube import regression
 from app.domain.cellset import FloatArray
 from app.domain.numbers import rounded
 
@@ -110,6 +111,20 @@ def _power(arrays: Arrays) -> FloatArray:
     return result
 
 
+def _of_one(what: Callable[[FloatArray], Any]) -> Callable[[Arrays], FloatArray]:
+    def apply(arrays: Arrays) -> FloatArray:
+        return np.asarray(what(arrays[0]), dtype=np.float64)
+
+    return apply
+
+
+def _remainder(arrays: Arrays) -> FloatArray:
+    """With the sign of the divisor; of zero there is none."""
+    value, divisor = arrays
+    result: FloatArray = value - divisor * np.floor(_ratio([value, divisor]))
+    return result
+
+
 _FUNCTIONS: dict[str, Callable[[Arrays], FloatArray]] = {
     "sum": _skipping_empties(np.nansum),
     "scale": _product,
@@ -147,12 +162,47 @@ _FUNCTIONS: dict[str, Callable[[Arrays], FloatArray]] = {
     "ln": _log,
     "log": _log,
     "power": _power,
+    "quantile": regression.quantile,
+    "correlation": regression.correlation,
+    "covariance": regression.covariance,
+    "covariance-n": regression.covariance_of_sample,
+    "slope": regression.slope,
+    "intercept": regression.intercept,
+    "point": regression.point,
+    "r2": regression.determination,
+    "error-variance": regression.error_variance,
+    "sin": _of_one(np.sin),
+    "cos": _of_one(np.cos),
+    "tan": _of_one(np.tan),
+    "asin": _of_one(np.arcsin),
+    "acos": _of_one(np.arccos),
+    "atn": _of_one(np.arctan),
+    "sinh": _of_one(np.sinh),
+    "cosh": _of_one(np.cosh),
+    "tanh": _of_one(np.tanh),
+    "asinh": _of_one(np.arcsinh),
+    "acosh": _of_one(np.arccosh),
+    "atanh": _of_one(np.arctanh),
+    "degrees": _of_one(np.degrees),
+    "radians": _of_one(np.radians),
+    "sgn": _of_one(np.sign),
+    "fix": _of_one(np.trunc),
+    "ceiling": _of_one(np.ceil),
+    "cint": _of_one(np.rint),
+    "log10": lambda arrays: _log([arrays[0]]) / np.log(10.0),
+    "sqrtpi": lambda arrays: _root([arrays[0] * np.pi]),
+    "atan2": lambda arrays: np.asarray(np.arctan2(arrays[1], arrays[0]), dtype=np.float64),
+    "mod": _remainder,
 }
 
 
 #: Functions that are empty where all their arguments are, and those that never are; others where one is.
 _EMPTY_WITH_ALL = frozenset(
-    ["if", "sum", "average", "min", "max", "median", "stdev", "stdevp", "var", "varp", "coalesce"]
+    [
+        *("if", "sum", "average", "min", "max", "median", "stdev", "stdevp", "var", "varp", "coalesce"),
+        *("quantile", "correlation", "covariance", "covariance-n"),
+        *("slope", "intercept", "point", "r2", "error-variance"),
+    ]
 )
 _NEVER_EMPTY = frozenset(
     ["nonempty-count", "is-empty", "rank", "=", "<>", "<", ">", "<=", ">=", "and", "or", "xor", "not"]

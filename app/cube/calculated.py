@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from app.cube.context import Context, Definition, NeedColumnError
-from app.cube.evaluate import MAX_NESTING, Evaluator
+from app.cube.evaluate import MAX_NESTING, Evaluator, axis_name
 from app.cube.measure_styles import style_of_formula
 from app.cube.values import HierarchyValue, LevelValue, TupleValue
 from app.domain.cellset import CalculatedMember
@@ -344,6 +344,8 @@ class Calculations:
                 return to_text(node)
             case Given(columns, rows):
                 return f"(Braces {' '.join(self._normal_row(columns, row, above) for row in rows)})"
+            case Call(name, None, (Number(value),)) if name.upper() == "AXIS":
+                return self._normal_set(axis_name(int(value)), above) or to_text(node)
             case Call(name, target, arguments):
                 if name.upper() in _NAMES_ANY and self._naming:
                     self._naming[-1] |= self.ev.definitions.keys()
@@ -368,11 +370,18 @@ class Calculations:
             return tree.unique_names[number]
         return self._text_of(self.ev.definitions[column, number], above)
 
+    def _normal_set(self, name: str, above: tuple[object, ...]) -> str | None:
+        """The formula of a set; None where there is none of that name, or it is within itself."""
+        if name not in self.ev.sets or name in above:
+            return None
+        expression, where = self.ev.sets[name]
+        return _shortened(self._normal(expression, where, (*above, name)))
+
     def _normal_name(self, node: Name, source: Source, above: tuple[object, ...]) -> str:
         name = node.parts[0].text.lower()
-        if len(node.parts) == 1 and name in self.ev.sets and name not in above:
-            expression, where = self.ev.sets[name]
-            return _shortened(self._normal(expression, where, (*above, name)))
+        of_set = self._normal_set(name, above) if len(node.parts) == 1 else None
+        if of_set is not None:
+            return of_set
         try:
             found = self.ev.names.resolve(node, source)
         except UserError:

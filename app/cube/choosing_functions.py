@@ -20,6 +20,8 @@ from app.domain.formula import Linear
 from app.mdx.tree import Call, Expression
 
 Places = NDArray[np.int64]
+#: Keys that a set may be ordered by, and their flags.
+_MOST_KEYS = 20
 
 
 @function("FILTER")
@@ -82,25 +84,66 @@ def _ranked(
     return _Ranked(places, np.array([_number(value) for value in found], dtype=np.float64), none)
 
 
+@dataclass(frozen=True)
+class _Key:
+    """What positions are ordered by, and which way."""
+
+    node: Expression
+    descending: bool
+
+
+_FLAGS = ("ASC", "DESC", "BASC", "BDESC")
+
+
 @function("ORDER")
 def _order(ev: Evaluator, call: Call, ctx: Context) -> Value:
-    """Positions by value; those whose value may not be seen come last, as they stand in the set."""
-    target, key, word = ev.arguments(call, 2, 3, ctx)
-    flag = ev.flag(word, ("ASC", "DESC", "BASC", "BDESC"), ctx) or "ASC"
+    """Positions by values, each with its flag; those whose value may not be seen come last, as they stand."""
+    target, first, *rest = ev.arguments(call, 2, 2 + _MOST_KEYS, ctx)
+    flags: list[str] = []
+    nodes = [ev.given(first, ctx)]
+    for node in rest:
+        if node is None:
+            continue
+        if ev.is_flag(node, _FLAGS) and len(flags) < len(nodes):
+            flags.extend(["ASC"] * (len(nodes) - 1 - len(flags)))
+            flags.append(ev.flag(node, _FLAGS, ctx))
+        else:
+            nodes.append(node)
+    flags.extend(["ASC"] * (len(nodes) - len(flags)))
+    keys = [_Key(node, flag.endswith("DESC")) for node, flag in zip(nodes, flags, strict=True)]
     members = ev.to_any_set(target, ctx)
-    if not flag.startswith("B"):
-        return _order_siblings(ev, ev.given(key, ctx), members, flag == "DESC", ctx, call)
-    ranks = _ranked(ev, ev.given(key, ctx), members, ctx, call)
+    if not flags[0].startswith("B"):
+        return _order_siblings(ev, keys, members, ctx, call)
+    ranks = _ranked_by(ev, keys, members, ctx, call)
     if ranks is None:
         return replace(members, pending=True)
-    places = np.concatenate([ranks.in_order(flag.endswith("DESC")), ranks.unseen])
+    places = np.concatenate([ranks.in_order(largest_first=False), ranks.unseen])
     unseen = members.unseen | frozenset(map(tuple, members.rows[ranks.unseen].tolist()))
     return replace(members, rows=members.rows[places], unseen=unseen)
 
 
-def _order_siblings(
-    ev: Evaluator, key: Expression, members: SetValue, descending: bool, ctx: Context, call: Call
-) -> SetValue:
+def _ranked_by(
+    ev: Evaluator, keys: list[_Key], members: SetValue, ctx: Context, call: Call
+) -> _Ranked | None:
+    """Ranks of positions by several keys, the first one first; what one of them may not see isn't seen."""
+    seen = np.ones(len(members), dtype=bool)
+    columns: list[FloatArray] = []
+    for key in keys:
+        ranks = _ranked(ev, key.node, members, ctx, call)
+        if ranks is None:
+            return None
+        seen[ranks.unseen] = False
+        column = np.zeros(len(members))
+        column[ranks.places] = -ranks.values if key.descending else ranks.values
+        columns.append(column)
+    places = np.flatnonzero(seen)
+    rows = np.stack(columns, axis=1)[places]
+    values = rows[:, 0] if len(keys) == 1 else rows
+    rank = np.unique(values, axis=0, return_inverse=True)[1]
+    return _Ranked(places, rank.reshape(-1).astype(np.float64), np.flatnonzero(~seen))
+
+
+def _order_siblings(ev: Evaluator, keys: list[_Key], members: SetValue, ctx: Context, call: Call) -> SetValue:
     """Positions in hierarchical order, but siblings by value, and those of equal value as in the hierarchy.
 
     Tuples go by their first members, those with the same first member by their second, and so on. Where
@@ -123,12 +166,11 @@ def _order_siblings(
         if len(compared):
             last = (steps[compared] % size - 1).astype(np.int32)
             tuples = np.column_stack([prefixes[steps[compared] // size], last])
-            ranks = _ranked(ev, key, SetValue(members.columns[: place + 1], tuples), ctx, call)
+            ranks = _ranked_by(ev, keys, SetValue(members.columns[: place + 1], tuples), ctx, call)
             if ranks is None:
                 return replace(members, pending=True)
             hidden[compared[ranks.unseen]] = True
-            values = np.unique(-ranks.values if descending else ranks.values, return_inverse=True)[1]
-            rank[compared[ranks.places]] = values
+            rank[compared[ranks.places]] = ranks.values.astype(np.int64)
         ordered = np.empty(len(steps), dtype=np.int64)
         ordered[np.lexsort((steps, rank, hidden))] = np.arange(len(steps))
         # Who has no further step comes before those beneath.
@@ -188,3 +230,20 @@ def _extremes(ev: Evaluator, call: Call, ctx: Context) -> Value:
     reached = np.cumsum(amounts) >= wanted
     n = int(reached.argmax()) + 1 if reached.any() else len(places)
     return members.taking(members.rows[places[:n]])
+
+
+def largest(
+    ev: Evaluator,
+    key: Expression | None,
+    members: SetValue,
+    count: int,
+    ctx: Context,
+    call: Call,
+    smallest: bool = False,
+) -> SetValue:
+    """So many positions of the largest (or smallest) values, or cells (None), these first; open while they
+    aren't known."""
+    ranks = _ranked(ev, key, members, ctx, call)
+    if ranks is None:
+        return replace(members, pending=True)
+    return members.taking(members.rows[ranks.in_order(not smallest)[: max(0, count)]])

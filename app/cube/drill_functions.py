@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.cube.choosing_functions import largest
 from app.cube.context import Context
 from app.cube.evaluate import Evaluator, function
 from app.cube.member_functions import children
@@ -81,10 +83,7 @@ def _drill_down_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
     place = _place(ev, call, members, which, ctx)
     level = None
     if where is not None:
-        named = ev.to_level(where, ctx)
-        if named.column not in members.columns:
-            raise ev.error(ctx, call.at, "The level is of another hierarchy than the set.")
-        place, level = members.columns.index(named.column), named.level
+        place, level = _level_in(ev, members, where, ctx, call)
     column = ev.columns[members.columns[place]]
     depths = _depths(column, members.rows[:, place])
     level = max(depths) if level is None else level
@@ -150,18 +149,91 @@ def _drill_member(ev: Evaluator, call: Call, ctx: Context) -> Value:
     recursive = name != "DRILLUPMEMBER" and ev.flag(word, ("RECURSIVE",), ctx) == "RECURSIVE"
     if not len(members) or not len(chosen):
         return members
-    if len(chosen.columns) != 1 or chosen.columns[0] not in members.columns:
-        cause = f"{call.function} takes a set, and the members of one of its hierarchies to be drilled."
-        raise ev.error(ctx, call.at, cause)
+    place = _drilled_place(ev, members, chosen, ctx, call)
     drill = _Drill(
         _Children.of(ev, ev.columns[chosen.columns[0]], calculated),
-        members.columns.index(chosen.columns[0]),
+        place,
         frozenset(chosen.rows[:, 0].tolist()),
         name != "DRILLUPMEMBER",
         name != "DRILLDOWNMEMBER",
         recursive,
     )
     return SetValue.of(members.columns, drill.apply(list(map(tuple, members.rows.tolist()))))
+
+
+@function("DRILLDOWNLEVELTOP", "DRILLDOWNLEVELBOTTOM")
+def _drill_down_level_chosen(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """As DrilldownLevel, with so many children of the largest or smallest values, these first."""
+    call, calculated = _calculated_too(ev, call)
+    target, count, where, key = ev.arguments(call, 2, 4, ctx)
+    members = ev.to_any_set(target, ctx)
+    if not len(members):
+        return members
+    place, level = 0, None
+    if where is not None:
+        place, level = _level_in(ev, members, where, ctx, call)
+    column = ev.columns[members.columns[place]]
+    depths = _depths(column, members.rows[:, place])
+    level = max(depths) if level is None else level
+    chosen = np.array([depth == level for depth in depths], dtype=bool)
+    return _drilled(ev, _Chosen(members, place, chosen, calculated), count, key, ctx, call)
+
+
+@function("DRILLDOWNMEMBERTOP", "DRILLDOWNMEMBERBOTTOM")
+def _drill_down_member_chosen(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """As DrilldownMember, with so many children of the largest or smallest values, these first."""
+    call, calculated = _calculated_too(ev, call)
+    target, which, count, key = ev.arguments(call, 3, 4, ctx)
+    members, drilled = ev.to_any_set(target, ctx), ev.to_set(which, ctx)
+    if not len(members) or not len(drilled):
+        return members
+    place = _drilled_place(ev, members, drilled, ctx, call)
+    chosen = np.isin(members.rows[:, place], drilled.rows[:, 0])
+    return _drilled(ev, _Chosen(members, place, chosen, calculated), count, key, ctx, call)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The rows of a set that are opened (bool[n]), in one of its hierarchies."""
+
+    members: SetValue
+    place: int
+    rows: NDArray[np.bool_]
+    calculated: bool
+
+
+def _drilled(
+    ev: Evaluator, opened: _Chosen, count: Expression | None, key: Expression | None, ctx: Context, call: Call
+) -> SetValue:
+    n, smallest = ev.to_integer(count, ctx), call.function.upper().endswith("BOTTOM")
+    members, pending = opened.members, opened.members.pending
+    under = _Children.of(ev, ev.columns[members.columns[opened.place]], opened.calculated)
+    found: list[Row] = []
+    for row, opens in zip(map(tuple, members.rows.tolist()), opened.rows.tolist(), strict=True):
+        found.append(row)
+        beneath = _beneath(under, row, opened.place) if opens else []
+        if beneath:
+            best = largest(ev, key, SetValue.of(members.columns, beneath), n, ctx, call, smallest)
+            found.extend(map(tuple, best.rows.tolist()))
+            pending |= best.pending
+    return replace(SetValue.of(members.columns, found), pending=pending)
+
+
+def _level_in(
+    ev: Evaluator, members: SetValue, where: Expression, ctx: Context, call: Call
+) -> tuple[int, int]:
+    """Which hierarchy of a set a level is of, and the level's number."""
+    named = ev.to_level(where, ctx)
+    if named.column not in members.columns:
+        raise ev.error(ctx, call.at, "The level is of another hierarchy than the set.")
+    return members.columns.index(named.column), named.level
+
+
+def _drilled_place(ev: Evaluator, members: SetValue, drilled: SetValue, ctx: Context, call: Call) -> int:
+    if len(drilled.columns) != 1 or drilled.columns[0] not in members.columns:
+        cause = f"{call.function} takes a set, and the members of one of its hierarchies to be drilled."
+        raise ev.error(ctx, call.at, cause)
+    return members.columns.index(drilled.columns[0])
 
 
 @function("DRILLUPLEVEL")
@@ -173,10 +245,7 @@ def _drill_up_level(ev: Evaluator, call: Call, ctx: Context) -> Value:
         return members
     place, level = 0, None
     if where is not None:
-        named = ev.to_level(where, ctx)
-        if named.column not in members.columns:
-            raise ev.error(ctx, call.at, "The level is of another hierarchy than the set.")
-        place, level = members.columns.index(named.column), named.level
+        place, level = _level_in(ev, members, where, ctx, call)
     depths = np.array(_depths(ev.columns[members.columns[place]], members.rows[:, place]))
     if level is None:
         level = int(depths.max()) - 1

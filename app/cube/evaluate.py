@@ -74,6 +74,11 @@ FUNCTIONS: dict[str, Handler] = {}
 OPERATORS: dict[type, Callable[[Evaluator, Any, Context], Value]] = {}
 
 
+def axis_name(number: int) -> str:
+    """The name under which the set of an axis is known: no query can give it to another one."""
+    return f"axis({number})"
+
+
 def function(*names: str) -> Callable[[Handler], Handler]:
     """Register what an MDX function does, under its names in capitals."""
 
@@ -263,18 +268,21 @@ class Evaluator(Conversions):
         if len(node.parts) == 1 and node.parts[0].keys is None:
             name = node.parts[0].text.lower()
             if name in self.sets:
-                return self._named_set(name, node, ctx)
+                return self.named_set(name, node, ctx)
             if name in ("true", "false"):
                 return name == "true"
         return self.names.resolve(node, ctx.source)
 
-    def _named_set(self, name: str, node: Name, ctx: Context) -> SetValue:
+    def named_set(self, name: str, node: Name | Call, ctx: Context) -> SetValue:
+        """A set by its name, made once; ``node`` is where it is asked for."""
         made = self._made.get(name)
         if made is not None:
             self.meet(made[1])
             return made[0]
         if name in self._making:
-            raise self.error(ctx, node.at, f"Set {brief(node)} is defined by itself.")
+            raise self.error(
+                ctx, node.at, f"Set {brief(node) if isinstance(node, Name) else name} is defined by itself."
+            )
         if len(self._making) > MAX_NESTING:
             raise self.error(ctx, node.at, f"Sets are defined by one another more than {MAX_NESTING} deep.")
         expression, source = self.sets[name]
@@ -486,27 +494,3 @@ def _is_constant(value: Value) -> bool:
     if isinstance(value, (TupleValue, HierarchyValue, Apply, Recompute, Text, Withheld)):
         return False
     return not isinstance(value, Linear) or value.is_constant
-
-
-def distinct(value: SetValue) -> SetValue:
-    """The set without repetitions, first occurrences kept in order."""
-    if len(value) < 2:
-        return value
-    _, first = np.unique(value.rows, axis=0, return_index=True)
-    return value.taking(value.rows[np.sort(first)])
-
-
-def keep(value: SetValue, other: SetValue, inside: bool) -> SetValue:
-    """Tuples of a set that are (or aren't) in another one.
-
-    Where it is open what will be in the other one, what may be kept is.
-    """
-    pending = value.pending or other.pending
-    if not inside and other.pending:
-        return replace(value, pending=True)
-    if not len(value) or not len(other):
-        return replace(value, pending=pending) if not inside else value.taking(value.rows[:0])
-    both = np.concatenate([other.rows, value.rows])
-    inverse = np.unique(both, axis=0, return_inverse=True)[1].ravel()
-    found = np.isin(inverse[len(other) :], inverse[: len(other)])
-    return replace(value, rows=value.rows[found == inside], pending=pending)

@@ -9,6 +9,7 @@ from app.cube.evaluate import Evaluator, function
 from app.cube.hierarchies import OWN_KEY
 from app.cube.names import Column
 from app.cube.values import HierarchyValue, LevelValue, SetValue, TupleValue, Value
+from app.domain.errors import UserError
 from app.mdx import parse_expression
 from app.mdx.tree import Call, Expression
 
@@ -317,13 +318,48 @@ def _hierarchy(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return HierarchyValue(ev.to_column(ev.arguments(call, 1, 1, ctx)[0], ctx))
 
 
+@function("CALCULATEDCHILD")
+def _calculated_child(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The calculated member of a name under a member."""
+    target, name = ev.arguments(call, 2, 2, ctx)
+    column, member = _one(ev, target, ctx)
+    found = ev.names.calculated_at(column.number, member, ev.to_text(name, ctx))
+    return _member(column, _NONE if found is None or member < 0 else found)
+
+
+@function("DIMENSIONS", "HIERARCHIES")
+def _dimensions(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """A hierarchy by its place, the measures being 0, or by its name."""
+    which = ev.given(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    value = ev.evaluate(which, ctx)
+    if isinstance(value, str):
+        return HierarchyValue(ev.to_column(_parsed(value, ctx)[0], ctx))
+    number = ev.to_integer(which, ctx)
+    if not 0 <= number < len(ev.columns):
+        raise ev.error(ctx, call.at, f"The cube has {len(ev.columns)} hierarchies with its measures, from 0.")
+    return HierarchyValue(number)
+
+
+def _parsed(text: str, ctx: Context) -> tuple[Expression, Context]:
+    """An expression in a text, with the context in which mistakes are shown in the text."""
+    return parse_expression(text), Context(type(ctx.source)(text, ctx.source.file), ctx.known, ctx.overrides)
+
+
+@function("NAMETOSET")
+def _named(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The member of a name as a set; of a name that there isn't, the empty set."""
+    text = ev.to_text(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    expression, inner = _parsed(text, ctx)
+    try:
+        return ev.to_set(expression, inner)
+    except UserError:
+        return SetValue.of((), [])
+
+
 @function("STRTOMEMBER", "STRTOTUPLE", "STRTOSET", "STRTOVALUE")
 def _from_text(ev: Evaluator, call: Call, ctx: Context) -> Value:
     node, _ = ev.arguments(call, 1, 2, ctx)
-    text = ev.to_text(node, ctx)
-    expression = parse_expression(text)
-    # Mistakes inside the text are shown in the text.
-    inner = Context(type(ctx.source)(text, ctx.source.file), ctx.known, ctx.overrides)
+    expression, inner = _parsed(ev.to_text(node, ctx), ctx)
     if call.function.upper() == "STRTOSET":
         return ev.to_set(expression, inner)
     if call.function.upper() == "STRTOVALUE":
@@ -357,8 +393,7 @@ def _named_item(ev: Evaluator, call: Call, ctx: Context) -> TupleValue:
     texts = [ev.to_text(name, ctx) for name in names if name is not None]
     width = len(members.columns)
     if len(texts) == 1 and width > 1:
-        inner = Context(type(ctx.source)(texts[0], ctx.source.file), ctx.known, ctx.overrides)
-        wanted = ev.to_tuple(parse_expression(texts[0]), inner)
+        wanted = ev.to_tuple(*_parsed(texts[0], ctx))
         fits = (members.rows == wanted.numbers).all(axis=1) if wanted.columns == members.columns else []
     elif len(texts) == width:
         fits = np.ones(len(members), dtype=bool)

@@ -8,7 +8,8 @@ import numpy as np
 
 from app.cube.context import Context
 from app.cube.conversions import number_of
-from app.cube.evaluate import OPERATORS, Evaluator, distinct, keep
+from app.cube.evaluate import OPERATORS, Evaluator
+from app.cube.sets import distinct, keep
 from app.cube.values import HierarchyValue, SetValue, TupleValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, add, constant, divide, multiply, power, scale
 from app.mdx.tree import Case, Chain, Expression, Null, Range, Unary

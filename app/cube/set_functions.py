@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cube.context import Context
-from app.cube.evaluate import Evaluator, distinct, function, keep
+from app.cube.evaluate import Evaluator, axis_name, function
 from app.cube.member_functions import children, parent_of, siblings
 from app.cube.names import Column
+from app.cube.sets import distinct, keep
 from app.cube.values import LevelValue, SetValue, TupleValue, Value
 from app.domain.cube import Hierarchy, IntArray
 from app.mdx.tree import Call, Expression, Number
@@ -305,6 +306,21 @@ def _shown(ev: Evaluator, members: SetValue) -> IntArray:
         ],
         dtype=np.int32,
     )
+
+
+@function("UNORDER", "NATIVIZESET", "CACHE")
+def _same(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """A set whatever its order, or however it is to be worked out: the set."""
+    return ev.to_any_set(ev.arguments(call, 1, 1, ctx)[0], ctx)
+
+
+@function("AXIS")
+def _axis(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """The set of one of the query's axes, before empty positions are left out."""
+    number = ev.to_integer(ev.arguments(call, 1, 1, ctx)[0], ctx)
+    if axis_name(number) not in ev.sets:
+        raise ev.error(ctx, call.at, f"The query has no axis {number}.")
+    return ev.named_set(axis_name(number), call, ctx)
 
 
 @function("DISTINCT")

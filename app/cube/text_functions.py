@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from app.cube.context import Context
@@ -9,10 +10,20 @@ from app.cube.conversions import NUMBER, number_of
 from app.cube.evaluate import Evaluator, function
 from app.cube.properties import plain_name, property_of
 from app.cube.values import HierarchyValue, LevelValue, TupleValue, Value
-from app.domain.formula import constant
-from app.domain.numbers import format_text, spelled_out
+from app.domain.formula import EMPTY, constant
+from app.domain.numbers import format_text, plain_number, spelled_out
 from app.mdx import brief
-from app.mdx.tree import Call
+from app.mdx.tree import Alias, Call
+
+#: Types that values are cast to, and the function that does it.
+_CASTS = {
+    "STRING": "CStr",
+    "INTEGER": "Fix",
+    "NUMERIC": "CDbl",
+    "DECIMAL": "CDbl",
+    "DOUBLE": "CDbl",
+    "BOOLEAN": "CBool",
+}
 
 
 @function("NAME", "CAPTION", "UNIQUENAME", "UNIQUE_NAME", "KEY", "MEMBERVALUE")
@@ -65,7 +76,7 @@ def _format(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return format_text(number, spelled_out(ev.to_text(form, ctx), language), "en")
 
 
-@function("VAL", "CDBL", "CINT")
+@function("VAL", "CDBL", "CSNG")
 def _number_of(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """The number that a text begins with; of other values, these themselves."""
     (node,) = ev.arguments(call, 1, 1, ctx)
@@ -106,7 +117,65 @@ def _part(ev: Evaluator, call: Call, ctx: Context) -> Value:
     return text[start:] if third is None else text[start : start + max(0, ev.to_integer(third, ctx))]
 
 
-@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "TRIM")
+@function("CSTR", "STR")
+def _as_text(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """A value as a text; of members, their cell."""
+    (node,) = ev.arguments(call, 1, 1, ctx)
+    value = ev.evaluate(ev.given(node, ctx), ctx)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    number = ev.value_here(ev.as_formula(value, ev.given(node, ctx), ctx), ctx, call)
+    return "" if math.isnan(number) else plain_number(number)
+
+
+@function("CAST")
+def _cast(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """``Cast(x AS TYPE)``, as Mondrian has it: whole numbers lose what is behind the point."""
+    (node,) = ev.arguments(call, 1, 1, ctx)
+    kind = node.name.upper() if isinstance(node, Alias) else ""
+    if not isinstance(node, Alias) or kind not in _CASTS:
+        raise ev.error(ctx, call.at, f"Cast is written Cast(value AS type); types are {', '.join(_CASTS)}.")
+    return ev.evaluate(Call(_CASTS[kind], None, (node.expression,), call.at), ctx)
+
+
+@function("SPACE", "STRING")
+def _repeated(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    count, text = ev.arguments(call, 1, 2, ctx)
+    letter = " " if text is None else ev.to_text(text, ctx)[:1]
+    n = max(0, ev.to_integer(count, ctx))
+    ev.write(n, call, ctx)
+    return letter * n
+
+
+@function("STRCOMP")
+def _compared(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """-1, 0 or 1 as a text comes before, is, or comes after another; a 1 behind them: whatever their case."""
+    first, second, how = ev.arguments(call, 2, 3, ctx)
+    one, other = ev.to_text(first, ctx), ev.to_text(second, ctx)
+    if how is not None and ev.to_integer(how, ctx) == 1:
+        one, other = one.lower(), other.lower()
+    return constant((one > other) - (one < other))
+
+
+@function("CHR", "CHRW")
+def _letter(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    (code,) = ev.arguments(call, 1, 1, ctx)
+    number = ev.to_integer(code, ctx)
+    if not 32 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+        raise ev.error(ctx, call.at, f"There is no letter {number}.")
+    return chr(number)
+
+
+@function("INSTRREV")
+def _last_place_in(ev: Evaluator, call: Call, ctx: Context) -> Value:
+    """Where a text is last in another one, from 1; 0: nowhere."""
+    text, sought = ev.arguments(call, 2, 2, ctx)
+    return constant(ev.to_text(text, ctx).lower().rfind(ev.to_text(sought, ctx).lower()) + 1)
+
+
+@function("LEN", "UCASE", "LCASE", "LEFT", "RIGHT", "TRIM", "LTRIM", "RTRIM", "STRREVERSE", "ASC", "ASCW")
 def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
     first, second = ev.arguments(call, 1, 2, ctx)
     text = ev.to_text(first, ctx)
@@ -119,6 +188,14 @@ def _texts(ev: Evaluator, call: Call, ctx: Context) -> Value:
             return text.lower()
         case "TRIM":
             return text.strip()
+        case "LTRIM":
+            return text.lstrip()
+        case "RTRIM":
+            return text.rstrip()
+        case "STRREVERSE":
+            return text[::-1]
+        case "ASC" | "ASCW":
+            return constant(ord(text[0])) if text else EMPTY
         case "LEFT":
             return text[: max(0, ev.to_integer(second, ctx))]
         case _:

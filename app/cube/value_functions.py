@@ -11,8 +11,9 @@ import numpy as np
 
 from app.cube.arrays import compute
 from app.cube.context import Context, Positions
-from app.cube.evaluate import Evaluator, distinct, function
+from app.cube.evaluate import Evaluator, function
 from app.cube.operators import to_truth
+from app.cube.sets import distinct
 from app.cube.values import SetValue, Value
 from app.domain.cellset import FloatArray
 from app.domain.cube import IntArray
@@ -36,11 +37,11 @@ from app.mdx.tree import Call, Expression
 _MOST_COMPARED = 5000
 
 
-def _set_of(ev: Evaluator, node: Expression | None, ctx: Context) -> SetValue:
+def set_of(ev: Evaluator, node: Expression | None, ctx: Context) -> SetValue:
     return ev.decided(ev.same_set(node, ctx), node, ctx)
 
 
-def _over(ev: Evaluator, members: SetValue, expression: Expression | None, ctx: Context) -> list[Formula]:
+def over_set(ev: Evaluator, members: SetValue, expression: Expression | None, ctx: Context) -> list[Formula]:
     """The expression (or the cell itself) at each position of a set."""
     ev.spend(len(members), expression, ctx)
     alike = ev.value_anywhere(expression, members, ctx)
@@ -73,13 +74,13 @@ def _moves(reference: Overrides, columns: tuple[int, ...]) -> list[tuple[int, in
 @function("SUM")
 def _sum(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, expression = ev.arguments(call, 1, 2, ctx)
-    members = _set_of(ev, target, ctx)
+    members = set_of(ev, target, ctx)
     alike = ev.value_anywhere(expression, members, ctx)
     known = ev.kept.get((id(call), id(members.rows)))
     if known is not None and alike is not None and known[0] == alike:
         total: Formula = known[1]
         return total
-    total = add(_over(ev, members, expression, ctx))
+    total = add(over_set(ev, members, expression, ctx))
     if alike is not None:
         # With the call and the rows, so that their numbers stay theirs.
         ev.kept[id(call), id(members.rows)] = alike, total, call, members.rows
@@ -90,10 +91,10 @@ def _sum(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _aggregate(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """The measure over all positions together, by its own aggregator."""
     target, expression = ev.arguments(call, 1, 2, ctx)
-    members = _set_of(ev, target, ctx)
+    members = set_of(ev, target, ctx)
     if not len(members):
         return EMPTY
-    formulas = _over(ev, members, expression, ctx)
+    formulas = over_set(ev, members, expression, ctx)
     measures = {_measure_of(formula, ctx) for formula in formulas}
     cube = ev.names.cube
     if all(number < len(cube.measures) and cube.measures[number].additive for number in measures):
@@ -204,11 +205,24 @@ def _measure_of(formula: Formula, ctx: Context) -> int:
     return dict(reference).get(0, -1) if 0 in dict(reference) else ctx.current(0)
 
 
-@function("AVG", "MIN", "MAX", "MEDIAN", "STDEV", "STDDEV", "STDEVP", "STDDEVP", "VAR", "VARIANCE", "VARP")
+@function(
+    "AVG",
+    "MIN",
+    "MAX",
+    "MEDIAN",
+    "STDEV",
+    "STDDEV",
+    "STDEVP",
+    "STDDEVP",
+    "VAR",
+    "VARIANCE",
+    "VARP",
+    "VARIANCEP",
+)
 def _statistic(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, expression = ev.arguments(call, 1, 2, ctx)
-    formulas = _over(ev, _set_of(ev, target, ctx), expression, ctx)
-    names = {"AVG": "average", "STDDEV": "stdev", "STDDEVP": "stdevp", "VARIANCE": "var"}
+    formulas = over_set(ev, set_of(ev, target, ctx), expression, ctx)
+    names = {"AVG": "average", "STDDEV": "stdev", "STDDEVP": "stdevp", "VARIANCE": "var", "VARIANCEP": "varp"}
     name = call.function.upper()
     return Apply(names.get(name, name.lower()), tuple(formulas)) if formulas else EMPTY
 
@@ -218,18 +232,18 @@ def _count(ev: Evaluator, call: Call, ctx: Context) -> Value:
     target, word = ev.arguments(call, 1, 2, ctx)
     if isinstance(target, Call) and target.function.upper() == "LEVELS" and target.arguments is None:
         return constant(len(ev.columns[ev.to_column(target.target, ctx)].hierarchy.levels))
-    members = _set_of(ev, target, ctx)
+    members = set_of(ev, target, ctx)
     flag = ev.flag(word, ("EXCLUDEEMPTY", "INCLUDEEMPTY"), ctx)
     if flag != "EXCLUDEEMPTY":
         return constant(len(members))
-    return Apply("nonempty-count", tuple(_over(ev, members, None, ctx))) if len(members) else constant(0)
+    return Apply("nonempty-count", tuple(over_set(ev, members, None, ctx))) if len(members) else constant(0)
 
 
 @function("DISTINCTCOUNT")
 def _distinct_count(ev: Evaluator, call: Call, ctx: Context) -> Value:
     """Different positions whose cell isn't empty."""
-    members = distinct(_set_of(ev, ev.arguments(call, 1, 1, ctx)[0], ctx))
-    return Apply("nonempty-count", tuple(_over(ev, members, None, ctx))) if len(members) else constant(0)
+    members = distinct(set_of(ev, ev.arguments(call, 1, 1, ctx)[0], ctx))
+    return Apply("nonempty-count", tuple(over_set(ev, members, None, ctx))) if len(members) else constant(0)
 
 
 @function("IIF")
@@ -238,6 +252,10 @@ def _iif(ev: Evaluator, call: Call, ctx: Context) -> Value:
     truth = to_truth(ev, condition, ctx)
     if isinstance(truth, bool):
         return ev.evaluate(ev.given(yes if truth else no, ctx), ctx)
+    values = [ev.evaluate(ev.given(node, ctx), ctx) for node in (yes, no)]
+    if any(isinstance(value, SetValue) for value in values):
+        # Which of two sets it is, cells say: for whoever may see them.
+        return values[0 if ev.value_here(truth, ctx, call) else 1]
     return Apply("if", (truth, ev.to_cell(yes, ctx), ev.to_cell(no, ctx)))
 
 
@@ -292,11 +310,22 @@ def _coalesce(ev: Evaluator, call: Call, ctx: Context) -> Value:
 def _mathematics(ev: Evaluator, call: Call, ctx: Context) -> Value:
     value, other = ev.arguments(call, 1, 2, ctx)
     formulas = [ev.to_formula(node, ctx) for node in (value, other) if node is not None]
-    name = call.function.upper().lower()
+    name = call.function.lower()
     if len(formulas) == 2 and name not in ("round", "power", "log"):
         raise ev.error(ctx, call.at, f"{call.function} takes one argument.")
     if name == "power" and len(formulas) != 2:
         raise ev.error(ctx, call.at, "Power takes a value and an exponent.")
+    return applied(name, formulas)
+
+
+def applied(name: str, formulas: list[Formula]) -> Formula:
+    """A function of numbers, worked out where they are all known.
+
+    Raises
+    ------
+    FormulaError
+        When the number is too large.
+    """
     constants = [part.constant for part in formulas if isinstance(part, Linear) and part.is_constant]
     known = [value for value in constants if value is not None]
     if len(known) < len(formulas):
@@ -326,7 +355,7 @@ def _rank(ev: Evaluator, call: Call, ctx: Context) -> Value:
         return constant(int(met[0]) + 1 if len(met) else 0)
     own = ev.to_formula(value, ctx.at(position))
     if ev.sees_values or ev.look is None:
-        return Apply("rank", (own, *_over(ev, members, value, ctx)))
+        return Apply("rank", (own, *over_set(ev, members, value, ctx)))
     mine = ev.looked([(own, Positions(ctx.at(position)))], ctx, call)
     if mine is None or members.pending or mine.hidden[0]:
         return Withheld("rank")
@@ -353,7 +382,7 @@ def _shown_values(
     key = id(call), id(members.rows), tuple(here)
     if key not in ev.kept:
         with ev.apart():
-            formulas = _over(ev, members, value, ctx)
+            formulas = over_set(ev, members, value, ctx)
             places = (Positions(ctx.at(position)) for position in members.tuples())
             looked = ev.looked(list(zip(formulas, places, strict=True)), ctx, call)
             basis = ev.basis

@@ -23,6 +23,7 @@ from babel.numbers import (
     get_territory_currencies,
 )
 
+from app.domain.dates import format_date, is_date_format
 from app.domain.masked import CellStyle, FloatArray
 
 #: Formats that MDX knows by name, as format strings.
@@ -275,6 +276,8 @@ def format_text(value: float, form: str, language: str) -> str:
         return plain_number(value).translate(signs)
     if name in _WORDS:
         return _WORDS[name][value == 0]
+    if is_date_format(form):
+        return format_date(value, form, locale_of(language))
     return _printer(form, None, language)(value)
 
 
