@@ -17,11 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
+from solver.columns import keep_entries
 from solver.errors import NumericalError
 from solver.heuristics.needs import Needs
 from solver.instance import FloatArray, IntArray
 from solver.lp import LinearProgram
-from solver.presolve import Problem
+from solver.presolve import Problem, merge_cells
 
 # A movement never needs more room than this many times its level.
 _ROOM = 1e4
@@ -49,16 +50,19 @@ class Mover:
         self._position = np.full(problem.n, -1, dtype=np.int64)
         self._position[self.columns] = np.arange(k)
         self.hi, self.lo = problem.hi[self.columns], problem.lo[self.columns]
-        self._open = np.ones(k, dtype=np.bool_)
-        self._upper = np.zeros(2 * k)
-        self._level = 0.0
         part = sparse.csr_array(problem.transposed[self.columns].T)
         part = part[np.flatnonzero(np.diff(part.indptr))]
+        self.size = 2 * k + part.shape[0]
+        part = self._join(part, merge=k < problem.n)
+        c = len(self._up)
+        self._open, self._shut = np.ones(k, dtype=np.bool_), np.zeros(c, dtype=np.bool_)
+        self._upper = np.zeros(2 * c)
+        self._level = 0.0
         both = sparse.csr_array(sparse.hstack([part, -part]))
         zeros = np.zeros(both.shape[0])
         self._program = LinearProgram(
-            np.zeros(2 * k),
-            np.zeros(2 * k),
+            np.zeros(2 * c),
+            np.zeros(2 * c),
             self._upper,
             both.indptr,
             both.indices,
@@ -67,10 +71,28 @@ class Mover:
             zeros,
             with_duals=False,
         )
-        self.size = 2 * k + both.shape[0]
-        self._all = np.arange(2 * k)
+        self._all = np.arange(2 * c)
         # The last basis of each need, at the prices as they are.
         self._bases: dict[int, Any] = {}
+
+    def _join(self, part: sparse.csr_array, merge: bool) -> sparse.csr_array:
+        """Columns that only move together become one of the program, those that can't move none: among the
+        hidden cells of a good pattern, most relations have but two.
+        """
+        k = len(self.columns)
+        root, self._ratio, lo, hi = np.arange(k), np.ones(k), self.lo, self.hi
+        if merge:
+            part, root, self._ratio, lo, hi = merge_cells(part, lo, hi)
+        moving = np.flatnonzero((lo > 0) | (hi > 0))
+        number = np.full(k, -1, dtype=np.int64)
+        number[moving] = np.arange(len(moving))
+        self._joined = number[root]
+        self._able = np.flatnonzero(self._joined >= 0)
+        self._up, self._down = hi[moving], lo[moving]
+        kept = keep_entries(part, number[part.indices] >= 0)
+        return sparse.csr_array(
+            (kept.data, number[kept.indices], kept.indptr), shape=(part.shape[0], len(moving))
+        )
 
     def close(self, columns: IntArray) -> None:
         """Let columns move no longer."""
@@ -84,14 +106,15 @@ class Mover:
         """Price of moving by `level`, per column of the problem; less room makes a unit dearer."""
         price = prices[self.columns]
         usual = float(price[price > 0].mean()) if (price > 0).any() else 1.0
-        unit = np.concatenate([price / self._share(self.hi, level), price / self._share(self.lo, level)])
-        self._set_costs(np.minimum(unit / usual, _DEAR))
+        up, down = (price / (self._share(room, level) * usual) for room in (self.hi, self.lo))
+        self._set_costs(np.minimum(up, _DEAR), np.minimum(down, _DEAR))
 
     def set_unit_prices(self, unit: FloatArray) -> None:
         """Price per unit of movement, per column of the problem, the same both ways."""
         price = unit[self.columns]
         usual = float(price[price > 0].mean()) if (price > 0).any() else 1.0
-        self._set_costs(np.minimum(np.tile(price / usual, 2), _DEAR))
+        each = np.minimum(price / usual, _DEAR)
+        self._set_costs(each, each)
 
     def move(self, need: int, clock: Clock) -> FloatArray | None:
         """The cheapest movement (float64[k]) that meets a need, or None if there is none, or none
@@ -106,19 +129,25 @@ class Mover:
         needs = self._needs
         at = int(self._position[needs.cell[need]])
         level = float(needs.level[need])
-        up, k = needs.side[need] > 0, len(self.columns)
-        if at < 0 or level > (self.hi if up else self.lo)[at] * (1 + 1e-9):
+        joined = int(self._joined[at]) if at >= 0 else -1
+        if joined < 0 or self._shut[joined]:
+            return None
+        goal = float(needs.side[need] / self._ratio[at])
+        c = len(self._up)
+        room = self._up if goal > 0 else self._down
+        known = self._position[self._known[needs.attacker[need]]]
+        known = self._joined[known[known >= 0]]
+        known = np.unique(known[known >= 0])
+        if level * abs(goal) > room[joined] * (1 + 1e-9) or joined in known:
             return None
         if level != self._level:
             self._set_level(level)
-        pair = np.array([at, at + k])
-        fixed = np.array([1.0, 0.0] if up else [0.0, 1.0])
-        known = self._known[needs.attacker[need]]
-        known = self._position[known]
-        known = known[known >= 0]
+        pair = np.array([joined, joined + c])
+        fixed = np.array([max(goal, 0.0), max(-goal, 0.0)])
+        blocked = np.concatenate([known, known + c])
         self._program.set_bounds(pair, fixed, fixed)
         if len(known):
-            self._block(known)
+            self._program.set_bounds(blocked, np.zeros(len(blocked)), np.zeros(len(blocked)))
         basis = self._bases.get(need)
         if basis is None:
             self._program.forget_basis()
@@ -131,16 +160,25 @@ class Mover:
         clock.charge(self.size)
         self._program.set_bounds(pair, np.zeros(2), self._limits(pair))
         if len(known):
-            both = np.concatenate([known, known + k])
-            self._program.set_bounds(both, np.zeros(len(both)), self._limits(both))
+            self._program.set_bounds(blocked, np.zeros(len(blocked)), self._limits(blocked))
         if result is not None and result.status == "limit":
             raise OutOfTimeError
         if result is None or result.status != "optimal":
             return None
         self._bases[need] = self._program.basis()
-        return np.asarray(result.primal[:k] - result.primal[k:]) * level
+        moved = np.zeros(len(self.columns))
+        able = self._able
+        moved[able] = self._ratio[able] * (result.primal[:c] - result.primal[c:])[self._joined[able]]
+        return moved * level
 
-    def _set_costs(self, costs: FloatArray) -> None:
+    def _set_costs(self, up: FloatArray, down: FloatArray) -> None:
+        """Costs of each column upwards and downwards (float64[k] each)."""
+        able, c = self._able, len(self._up)
+        joined, ratio = self._joined[able], self._ratio[able]
+        size = np.abs(ratio)
+        forth = size * np.where(ratio > 0, up[able], down[able])
+        back = size * np.where(ratio > 0, down[able], up[able])
+        costs = np.concatenate([np.bincount(joined, each, c) for each in (forth, back)])
         self._program.set_costs(self._all, costs)
         self._bases.clear()
 
@@ -150,22 +188,21 @@ class Mover:
 
     def _set_level(self, level: float) -> None:
         """Measure movement in units of the level: whatever the level, the program looks alike."""
-        room = np.minimum(np.concatenate([self.hi, self.lo]) / level, _ROOM)
+        room = np.minimum(np.concatenate([self._up, self._down]) / level, _ROOM)
         self._upper = np.where(room > _LITTLE, room, 0.0)
         self._level = level
         self._program.set_bounds(self._all, np.zeros(len(self._all)), self._limits(self._all))
 
     def _limits(self, positions: IntArray) -> FloatArray:
-        return np.where(self._open[positions % len(self.columns)], self._upper[positions], 0.0)
-
-    def _block(self, positions: IntArray) -> None:
-        both = np.concatenate([positions, positions + len(self.columns)])
-        zeros = np.zeros(len(both))
-        self._program.set_bounds(both, zeros, zeros)
+        return np.where(self._shut[positions % len(self._up)], 0.0, self._upper[positions])
 
     def _set_open(self, columns: IntArray, flag: bool) -> None:
         positions = self._position[columns]
-        positions = positions[positions >= 0]
-        self._open[positions] = flag
-        both = np.concatenate([positions, positions + len(self.columns)])
-        self._program.set_bounds(both, np.zeros(len(both)), self._limits(both))
+        self._open[positions[positions >= 0]] = flag
+        able = self._able
+        shut = np.bincount(self._joined[able], ~self._open[able], len(self._up)) > 0
+        changed = np.flatnonzero(shut != self._shut)
+        self._shut = shut
+        both = np.concatenate([changed, changed + len(shut)])
+        if len(both):
+            self._program.set_bounds(both, np.zeros(len(both)), self._limits(both))

@@ -14,9 +14,8 @@ import numpy as np
 
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
-from solver.heuristics.lp import LARGE, anywhere, meet_needs, nearby
+from solver.heuristics.lp import LARGE, meet_needs, nearby, protect_lp
 from solver.heuristics.merge import Pool
-from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import BoolArray, FloatArray, IntArray
@@ -29,6 +28,8 @@ _NOISE = (0.1, 0.5)
 _UPHILL = 0.03
 # Secondaries near the ruin that are tried for redundancy, as a multiple of it.
 _COMPANY = 3
+# Part of the columns, lightest first, that movements are sought among besides the hidden ones.
+_LIGHT = 0.4
 # Columns looked at for each secondary wanted.
 _REACH = 60
 
@@ -104,15 +105,18 @@ class _Tools:
         problem = cover.problem
         self.around = Surroundings(problem)
         self.blockers: dict[int, int] = {}
-        self._mover = Mover(problem, cover.needs) if problem.n <= LARGE else None
+        weight = np.where(problem.forced, 0.0, problem.weight)
+        self._light = weight <= np.quantile(weight, _LIGHT)
 
     def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
-        """Meet the needs left unmet, at these weights (float64[n])."""
-        if self._mover is not None:
-            find = anywhere(self._mover, cover.needs, clock, slopes=0)
-        else:
-            find = nearby(self.around, cover.needs, clock, slopes=0)
-        meet_needs(cover, find, weight)
+        """Meet the needs left unmet, at these weights (float64[n]); among the light columns, if that goes."""
+        if cover.problem.n > LARGE:
+            meet_needs(cover, nearby(self.around, cover.needs, clock, slopes=0), weight)
+            return
+        columns = cover.hidden | self._light
+        protect_lp(cover, clock, weight, columns, slopes=0, lenient=True)
+        if cover.unmet.any():
+            protect_lp(cover, clock, weight, slopes=0)
 
 
 def _round(
