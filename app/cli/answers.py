@@ -197,6 +197,8 @@ def _case(case: Case) -> str:
         lines.append(f"    = {case.resolved}")
     if case.inequality:
         lines.append(f"    printed, it says {case.inequality}")
+    if case.neither is not None:
+        lines += [f"    {line}" for line in str(case.neither).splitlines()]
     if case.operands:
         lines.append(f"    hidden whenever one of these is: {', '.join(case.operands)}")
     return "\n".join(lines)

@@ -21,6 +21,9 @@ from app.domain.styles import style_of
 #: Terms of a sum, and operands of a formula, that are written out.
 _SHOWN = 40
 _SIGNS = {"ratio": "/", "product": "·", "and": "AND", "or": "OR", "xor": "XOR"}
+#: Kinds of formulas that say an inequality of their cells.
+_QUOTIENTS = frozenset(["ratio", "average"])
+_SHOWN_WITH = "No relation follows from it: it is shown where all the cells are shown that it is made of."
 _COMPARISONS = ("=", "<>", "<", ">", "<=", ">=")
 Place = tuple[int, int]
 
@@ -107,7 +110,22 @@ def _case(ev: Evaluator, plan: Plan, solved: Solved, place: int, kind: str) -> C
     operands = (_cell(ev, solved, row, other) for other in touched)
     simple = all(other not in solved.kind for other in used)
     inequality = _inequality(ev, plan.formula, _decimals(ev, solved.coords[row])) if simple else ""
-    return Case((), 0, kind, formula, "", tuple(operands), inequality)
+    neither = None
+    if kind not in _QUOTIENTS and kind != "rank":
+        definition = plan.definition
+        cause = f"{definition.member.name} is neither a sum nor a quotient of cells, but {_a_kind(kind)}."
+        neither = definition.source.mistake(definition.formula.at, cause, _SHOWN_WITH)
+    return Case((), 0, kind, formula, "", tuple(operands), inequality, neither)
+
+
+def _a_kind(kind: str) -> str:
+    if kind in _COMPARISONS or kind in ("and", "or", "xor", "not", "is-empty"):
+        return "a truth of them"
+    return {
+        "if": "hangs on a condition that they decide",
+        "product": "a product of them",
+        "scale": "a product of them",
+    }.get(kind, f"the {kind} of them")
 
 
 def _exact(coefficient: float) -> Fraction:

@@ -27,6 +27,8 @@ class Case:
         Cells that one of the cells hangs on, where it isn't linear.
     inequality : str
         What the printed value says of the operands; empty where it says nothing linear.
+    neither : Mistake, optional
+        Where the formula stands and why it is no relation, if it is neither a sum nor a quotient of cells.
     """
 
     when: tuple[str, ...]
@@ -36,6 +38,7 @@ class Case:
     resolved: str = ""
     operands: tuple[str, ...] = ()
     inequality: str = ""
+    neither: Mistake | None = None
 
 
 @dataclass(frozen=True)

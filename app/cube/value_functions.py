@@ -256,7 +256,24 @@ def _iif(ev: Evaluator, call: Call, ctx: Context) -> Value:
     if any(isinstance(value, SetValue) for value in values):
         # Which of two sets it is, cells say: for whoever may see them.
         return values[0 if ev.value_here(truth, ctx, call) else 1]
-    return Apply("if", (truth, ev.to_cell(yes, ctx), ev.to_cell(no, ctx)))
+    return _either(truth, ev.to_cell(yes, ctx), ev.to_cell(no, ctx))
+
+
+def _either(truth: Formula, yes: Formula, no: Formula) -> Formula:
+    """One of two by a truth of cells; a quotient that is merely kept from a divisor of nothing is itself."""
+    if isinstance(truth, Apply) and truth.function in ("=", "<>", "is-empty"):
+        tested, *other = truth.arguments
+        of_zero = all(isinstance(part, Linear) and part.is_constant and not part.constant for part in other)
+        guarded, else_ = (yes, no) if truth.function == "<>" else (no, yes)
+        quotient = guarded
+        while isinstance(quotient, Apply) and quotient.function == "scale":
+            quotient = quotient.arguments[0]
+        divides = (
+            isinstance(quotient, Apply) and quotient.function == "ratio" and quotient.arguments[1] == tested
+        )
+        if of_zero and divides and isinstance(else_, Linear) and else_.is_empty:
+            return guarded
+    return Apply("if", (truth, yes, no))
 
 
 @function("ISEMPTY")

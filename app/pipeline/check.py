@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from app.cube.port import CubeServer
@@ -12,7 +12,7 @@ from app.domain.errors import Mistake, UserError
 from app.domain.masked import AxisMember
 from app.domain.publication import CubeDefinition, Publication, QueryDefinition
 from app.domain.shapes import Shapes
-from app.mdx import parse, substitute
+from app.mdx import parse, quote, substitute
 from app.pipeline.members import choices_of, find_member
 from app.pipeline.same_facts import same_facts
 
@@ -38,6 +38,7 @@ def check_publication(publication: Publication, open_cube: Callable[[CubeDefinit
                 continue
             stack.callback(server.close)
             servers[definition.name] = server
+            mistakes.extend(_of_formulas(definition, server))
         mistakes.extend(same_facts(publication, servers))
         _check_sheets(publication, servers, mistakes)
         for decision in publication.confidentiality.decisions:
@@ -45,7 +46,17 @@ def check_publication(publication: Publication, open_cube: Callable[[CubeDefinit
                 if decision.cube in servers:
                     find_member(servers[decision.cube], text, decision.at, mistakes)
     if mistakes:
-        raise UserError(mistakes)
+        raise UserError(list(dict.fromkeys(mistakes)))
+
+
+def _of_formulas(definition: CubeDefinition, server: CubeServer) -> Iterator[Mistake]:
+    """What is wrong with the cube's calculated members, also those that no query uses."""
+    for member in definition.calculated:
+        text = f"SELECT {{{member.hierarchy}.{quote(member.name)}}} ON 0 FROM {quote(definition.name)}"
+        try:
+            server.explore(parse(text))
+        except UserError as error:
+            yield from error.mistakes
 
 
 def _check_sheets(publication: Publication, servers: dict[str, CubeServer], mistakes: list[Mistake]) -> None:

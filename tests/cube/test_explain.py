@@ -100,6 +100,11 @@ RATIO = "(r - 0.05) · [Measures].[Income] ≤ 100 · [Measures].[Tax] ≤ (r + 
         ("[Tax] * [Income]", "0", "product", ""),
         ("[Rate] + [Rate]", "0", "ratio", ""),
         ("IIF([Tax] > 3, [Income], 0)", "0", "if", ""),
+        ("IIF([Income] = 0, NULL, 100 * [Tax] / [Income])", "0.0", "ratio", RATIO),
+        ("IIF(IsEmpty([Income]), NULL, 100 * [Tax] / [Income])", "0.0", "ratio", RATIO),
+        ("IIF([Income] <> 0, 100 * ([Tax] / [Income]), NULL)", "0.0", "ratio", RATIO),
+        ("IIF([Income] = 0, 0, [Tax] / [Income])", "0.0", "if", ""),
+        ("IIF([Tax] = 0, NULL, [Tax] / [Income])", "0.0", "if", ""),
     ],
 )
 def test_ratios_are_the_inequality_of_their_rounding(
@@ -109,6 +114,12 @@ def test_ratios_are_the_inequality_of_their_rounding(
     assert case.kind == kind
     assert case.inequality.split("  [")[0] == inequality
     assert any("[Measures].[Tax]" in operand for operand in case.operands)
+    if kind in ("ratio", "average"):
+        assert case.neither is None
+    else:
+        assert case.neither is not None
+        assert "neither a sum nor a quotient" in case.neither.cause
+        assert case.neither.column == len("WITH  MEMBER [Measures].[X] AS ") + 1
 
 
 def test_members_of_hierarchies_and_of_the_cube(server: Server | RemoteServer) -> None:

@@ -48,6 +48,13 @@ NAN = math.nan
         ("Yes/No", 2.0, "Yes", "Yes"),
         ("On/Off", 0.0, "Off", "Off"),
         ("no digits", 5.0, "5", "5"),
+        ("yyyy-mm-dd", 44260.0, "2021-03-05", "2021-03-05"),
+        ("d/m/yy hh:mm", 44260.75, "5/3/21 18:00", "5/3/21 18:00"),
+        ("h:nn AM/PM", 44260.75, "6:00 PM", "6:00 PM"),
+        ("d mmmm yyyy", 44260.0, "5 March 2021", "5 marzo 2021"),
+        ("Short Date", 44260.0, "3/5/2021", "3/5/2021"),
+        ("dddd", 44260.0, "44,260", "44.260"),
+        ("#,##0;(#,##0)", -1234.5, "(1,235)", "(1.235)"),
     ],
 )
 def test_format_strings(form: str, value: float, english: str, spanish: str) -> None:

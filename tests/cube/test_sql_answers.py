@@ -59,8 +59,8 @@ def same(found: list[Row], wanted: list[Row]) -> None:
                 assert a == str(b), (one, other)
 
 
-def cases() -> list[tuple[str, str]]:
-    text = (Path(__file__).parent / "answers.txt").read_text(encoding="utf-8")
+def cases(file: str = "answers.txt") -> list[tuple[str, str]]:
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     blocks = "\n".join(lines).strip().split("\n\n")
     return [(mdx, sql) for mdx, sql in (block.strip().split("\n=>\n") for block in blocks if block.strip())]

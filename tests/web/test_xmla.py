@@ -89,6 +89,38 @@ def test_what_a_client_asks_first(client: Client) -> None:
     for rowset in rowsets:
         client.discover(rowset)
     assert {"MDSCHEMA_CUBES", "MDSCHEMA_MEMBERS", "DISCOVER_LITERALS"} <= set(rowsets)
+    tables = client.discover("DBSCHEMA_TABLES", {"TABLE_TYPE": "TABLE"})
+    assert [row["TABLE_NAME"] for row in tables] == ["Tax"]
+
+
+def test_metadata_name_cubes_and_dimensions(address: str) -> None:
+    asked = discover("DISCOVER_XML_METADATA", "<ObjectExpansion>ExpandFull</ObjectExpansion>")
+    told = post(address, asked).text
+    assert "<Cube><Name>Tax</Name>" in told
+    assert "<Dimension><Name>Geography</Name>" in told
+
+
+@pytest.mark.parametrize(
+    ("body", "spanish"),
+    [
+        (
+            execute("DRILLTHROUGH SELECT FROM Tax", "<LocaleIdentifier>3082</LocaleIdentifier>"),
+            "registros individuales",
+        ),
+        (
+            execute("SELECT FROM Tax", "<LocaleIdentifier>3082</LocaleIdentifier><Format>Odd</Format>"),
+            "Format es",
+        ),
+        (
+            discover("NOTHING", "", "<LocaleIdentifier>3082</LocaleIdentifier>"),
+            "ningún conjunto de filas NOTHING",
+        ),
+    ],
+)
+def test_faults_are_in_the_language_of_the_client(address: str, body: str, spanish: str) -> None:
+    assert spanish in post(address, body).text
+    broken = httpx.post(address, content=b"<nothing", headers={"Accept-Language": "es"})
+    assert "La petición no es XML" in broken.text
 
 
 def test_structure(client: Client, store: MemoryStore) -> None:

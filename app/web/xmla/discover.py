@@ -33,6 +33,9 @@ _ANYTHING = frozenset(
         "LEVEL_ORIGIN",
         "PROPERTY_ORIGIN",
         "SCOPE",
+        "OBJECTEXPANSION",
+        "DATABASEID",
+        "CUBEID",
     }
 )
 CELL_PROPERTIES = (
@@ -240,6 +243,22 @@ _ALL: tuple[tuple[Rowset, Make], ...] = (
             ("LiteralName",),
         ),
         _literals,
+    ),
+    (
+        Rowset(
+            "DISCOVER_XML_METADATA",
+            (Column("METADATA", "xml"),),
+            ("ObjectExpansion", "DatabaseID", "CubeID"),
+        ),
+        structures.metadata,
+    ),
+    (
+        Rowset(
+            "DBSCHEMA_TABLES",
+            columns("TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "DESCRIPTION"),
+            ("TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE"),
+        ),
+        structures.tables,
     ),
     (shape.CATALOGS, structures.catalogs),
     (shape.CUBES, structures.cubes),

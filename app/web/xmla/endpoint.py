@@ -47,11 +47,15 @@ def respond(
     AbandonedError
         ``patience`` is at its end.
     """
+    catalogue = reader.catalogue(release_id)
     try:
         request = read_request(body)
     except FaultError as error:
-        return 400, fault(error), ()
-    catalogue = reader.catalogue(release_id)
+        return (
+            400,
+            fault(error.told(partial(in_words_of, language=preferred(languages, catalogue.languages)))),
+            (),
+        )
     session = (
         secrets.token_hex(16) if request.begins_session else "" if request.ends_session else request.session
     )
@@ -63,7 +67,7 @@ def respond(
             return 200, answer("Discover", discover(request, catalogue, language), session), ()
         return _execute(request, reader, catalogue, language, session, patience)
     except FaultError as error:
-        return 200, fault(error), ()
+        return 200, fault(error.told(partial(in_words_of, language=language))), ()
 
 
 def _execute(

@@ -64,7 +64,10 @@ def _cell(element: str, value: object) -> str:
 
 def _schema(columns: tuple[Column, ...]) -> str:
     rows = "".join(
-        f'<xsd:element sql:field="{quoted(column.name)}" name="{encoded(column.name)}" '
+        f'<xsd:element sql:field="{column.name}" name="{column.name}" minOccurs="0"><xsd:complexType>'
+        '<xsd:sequence><xsd:any processContents="skip"/></xsd:sequence></xsd:complexType></xsd:element>'
+        if column.kind == "xml"
+        else f'<xsd:element sql:field="{quoted(column.name)}" name="{encoded(column.name)}" '
         f'type="xsd:{column.kind}" minOccurs="0"/>'
         if column.kind != "restrictions"
         else f'<xsd:element sql:field="{column.name}" name="{column.name}" minOccurs="0" '

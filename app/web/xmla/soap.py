@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
@@ -35,6 +35,10 @@ class FaultError(CelosiaError):
         super().__init__(text)
         self.code = code
         self.text = text
+
+    def told(self, say: Callable[[str], str]) -> FaultError:
+        """The same fault in the words of ``say``, which says a sentence in the client's language."""
+        return FaultError(self.code, say(self.text))
 
 
 def client_fault(text: str) -> FaultError:

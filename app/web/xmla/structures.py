@@ -67,6 +67,38 @@ def catalogs(shop: Shop) -> Iterator[Row]:
     yield {"CATALOG_NAME": CATALOG, "DESCRIPTION": shop.text(shop.catalogue.title)}
 
 
+def tables(shop: Shop) -> Iterator[Row]:
+    """Cubes as tables, and their dimensions as tables of the system, for clients that look for these."""
+    for cube in shop.cubes:
+        caption = shop.text(cube.captions) or cube.name
+        yield {
+            "TABLE_CATALOG": CATALOG,
+            "TABLE_NAME": cube.name,
+            "TABLE_TYPE": "TABLE",
+            "DESCRIPTION": caption,
+        }
+        for name in _dimensions_of(cube):
+            yield {
+                "TABLE_CATALOG": CATALOG,
+                "TABLE_SCHEMA": cube.name,
+                "TABLE_NAME": f"{cube.name}:{name}",
+                "TABLE_TYPE": "SYSTEM TABLE",
+                "DESCRIPTION": f"{caption}: {name}",
+            }
+
+
+def metadata(shop: Shop) -> Iterator[Row]:
+    """The cubes and their dimensions as Analysis Services tells them: what they are called, no more."""
+    moment = shop.catalogue.released.strftime("%Y-%m-%dT%H:%M:%S")
+    database: list[tuple[str, object]] = [("Name", CATALOG), ("ID", CATALOG), ("LastUpdate", moment)]
+    made: list[tuple[tuple[str, object], ...]] = []
+    for cube in shop.cubes:
+        trees = tuple((("Name", name), ("ID", name)) for name in _dimensions_of(cube))
+        made.append((("Name", cube.name), ("ID", cube.name), ("Dimensions", ((("Dimension", trees),),))))
+    database.append(("Cubes", ((("Cube", tuple(made)),),)))
+    yield {"METADATA": ((("Database", (tuple(database),)),),)}
+
+
 def cubes(shop: Shop) -> Iterator[Row]:
     moment = shop.catalogue.released.strftime("%Y-%m-%dT%H:%M:%S")
     for cube in shop.cubes:
