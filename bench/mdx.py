@@ -6,7 +6,8 @@ Both aggregate the same facts in memory, in turns, so that whatever else the mac
 Readers at once are measured by their throughput, as a multiple of what one reader gets on one core (DuckDB
 with one thread). Every cold query groups by columns of its own, so that none is answered by what another one
 left. The same by hand-written SQL is the yardstick: it is what DuckDB makes of these cores. Warm queries are
-Python, of which a process has one core's worth; more of it takes more processes.
+Python, of which a process has one core's worth; more of it takes more processes, as `celosia serve` begins
+them: ``--http`` measures readers of a release over HTTP, as users meet it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from app.domain.publication import (
     Position,
 )
 from app.mdx import Query, parse
+from bench.readers import compare_http
 
 ROUNDS = 15
 READERS = 16
@@ -220,8 +222,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--facts", type=int, default=1_000_000)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--http", action="store_true", help="readers over HTTP alone")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if chosen.http:
+            compare_http(Path(folder) / "office", READERS)
+            return
         place = Path(folder) / "facts.parquet"
         if chosen.large:
             write_facts(place, 10_000_000)

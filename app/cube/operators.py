@@ -12,7 +12,7 @@ from app.cube.evaluate import OPERATORS, Evaluator
 from app.cube.sets import distinct, keep
 from app.cube.values import HierarchyValue, SetValue, TupleValue, Value
 from app.domain.formula import EMPTY, Apply, Formula, Linear, add, constant, divide, multiply, power, scale
-from app.mdx.tree import Case, Chain, Expression, Null, Range, Unary
+from app.mdx.tree import Call, Case, Chain, Expression, Null, Range, Unary
 
 
 def _chain(ev: Evaluator, node: Chain, ctx: Context) -> Value:
@@ -184,10 +184,15 @@ def _case(ev: Evaluator, node: Case, ctx: Context) -> Value:
         if node.subject is None:
             truth = to_truth(ev, condition, ctx)
         else:
-            test = Chain((node.subject, condition), ("=",), condition.at)
-            truth = to_truth(ev, test, ctx)
+            sign = "IS" if _are_members(ev, node.subject, condition, ctx) else "="
+            truth = to_truth(ev, Chain((node.subject, condition), (sign,), condition.at), ctx)
         if truth is True and not branches:
             return ev.evaluate(result, ctx)
+        if not isinstance(truth, bool) and isinstance(ev.evaluate(result, ctx), SetValue):
+            # Which set it is, cells say: for whoever may see them.
+            if ev.value_here(truth, ctx, Call("CASE", None, (), node.at)):
+                return ev.evaluate(result, ctx)
+            continue
         if truth is not False:
             branches.append(
                 (constant(int(truth)) if isinstance(truth, bool) else truth, ev.to_cell(result, ctx))
@@ -198,6 +203,14 @@ def _case(ev: Evaluator, node: Case, ctx: Context) -> Value:
     for truth_formula, result_formula in reversed(branches):
         value = Apply("if", (truth_formula, result_formula, value))
     return value
+
+
+def _are_members(ev: Evaluator, one: Expression, other: Expression, ctx: Context) -> bool:
+    """Whether both are members of one hierarchy that aren't measures: then it is asked which they are."""
+    left, right = (ev.position(ev.evaluate(node, ctx), ctx) for node in (one, other))
+    if left is None or right is None or len(left.columns) != 1:
+        return False
+    return left.columns == right.columns != (0,)
 
 
 def _holds(operator: str, order: int) -> bool:

@@ -227,6 +227,9 @@ def spelled_out(form: str, language: str) -> str:
     It is spelled out where a cube or query is read, by the language of the publication: what is in euros is
     in euros in all of its languages.
     """
+    if form.startswith("|"):
+        # As of ``|#,##0|style=red``, which some clients paint: what stands between the bars.
+        form = form.split("|")[1]
     return _currency(language) if form.strip().lower() == "currency" else form
 
 

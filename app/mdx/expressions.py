@@ -118,6 +118,8 @@ class ExpressionParser(TokenReader):
                 if found == _COMPARISON and operators:
                     raise self.fail("AND, OR or the end of the comparison")
                 self.index += 2 if operator == "NOT IN" else 1
+                if operator == "IS" and self.take_word("EMPTY"):
+                    return Call("IsEmpty", None, (left,), at)
                 operators.append(operator)
                 operands.append(self.chain(found + 1))
             left = Chain(tuple(operands), tuple(operators), at)

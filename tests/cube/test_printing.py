@@ -86,6 +86,7 @@ def test_currency_has_the_sign_of_the_country(language: str, amount: str, loss: 
     assert format_text(1234.5, form, language) == amount
     assert format_text(-1234.5, form, language) == loss
     assert spelled_out("0.0", language) == "0.0"
+    assert spelled_out("|0.0|style=red", language) == "0.0"
 
 
 @given(st.floats(-(10**12), 10**12, allow_nan=False), st.integers(-3, 6))
