@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from app.domain.lattice import Bools, Longs, Space, Tree, lifted, unique_rows
 from app.domain.overlaps import gathered, leaf_weights
 
 ROUNDING = 1e-9
+#: Share of the sizes of all its cells by which a relation is missed at most to be known: who can say what a
+#: place's few exceptions come to, where it has little else, knows them already.
+TELLING = 0.25
 #: Rates up to which a cell is told as a sum over the members of each.
 MOST_RATES = 50
 
@@ -30,30 +34,51 @@ class Named:
     """Sums of cells that are nearly zero.
 
     ``relation`` (int64[k]) numbers the relation of each cell of ``coords`` (int32[k, columns]) with its
-    ``coef`` (float64[k]); cells without facts are none. ``place`` (int32[m, columns]) is where the records of
-    each relation are.
+    ``coef`` (float64[k]); cells without facts are none. ``place`` (int32[p, columns]) is where the records
+    are that may miss the relation ``missed`` (int64[p]), ``times`` (float64[p]) what each may miss by.
     """
 
     relation: Longs
     coords: IntArray
     coef: Floats
     place: IntArray
+    missed: Longs
+    times: Floats
+
+    @property
+    def size(self) -> int:
+        return int(max(self.relation.max(initial=-1), self.missed.max(initial=-1))) + 1
+
+
+class Told(Protocol):
+    """What is nearly so in all records, of which relations between cells are made.
+
+    ``room`` (float64[records]) is how far each record is known to miss it at most, times its weight; ``leaf``
+    (int32[records] by hierarchy) is where the records are, None where they are the facts.
+    """
+
+    @property
+    def room(self) -> Floats: ...
+
+    @property
+    def leaf(self) -> tuple[IntArray, ...] | None: ...
+
+    def named(self, space: Space, coords: IntArray) -> Named:
+        """The relations that tie some of the cells (int32[n, columns])."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tendency:
-    """Measures whose sum with these coefficients is nearly zero in every record.
-
-    ``room`` (float64[records]) is how far each record is known to miss it at most, times its weight.
-    """
+    """Measures whose sum with these coefficients is nearly zero in every record."""
 
     terms: Identity
     room: Floats
+    leaf: None = None
 
     def named(self, space: Space, coords: IntArray) -> Named:
         """The sums at the places at which two of the measures are among the cells (int32[n, columns])."""
         measures = [measure for measure, _ in self.terms]
-        mine = _adding(space, coords) & np.isin(coords[:, 0], measures)
+        mine = adding(space, coords) & np.isin(coords[:, 0], measures)
         found = coords[mine].copy()
         found[:, 0] = 0
         places, place = unique_rows(space, found)
@@ -61,7 +86,8 @@ class Tendency:
         cells = np.repeat(places, len(measures), axis=0)
         cells[:, 0] = np.tile(measures, len(places))
         factors = np.tile([factor for _, factor in self.terms], len(places))
-        return Named(np.repeat(np.arange(len(places)), len(measures)), cells, factors, places)
+        each = np.arange(len(places))
+        return Named(np.repeat(each, len(measures)), cells, factors, places, each, np.ones(len(places)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +102,6 @@ class Rates:
         Numbers of the measures: in each record ``made`` is nearly ``rate · base``.
     rate : float64[size]
         By leaf; nan where there are no records.
-    room : float64[records]
-        As in `Tendency`.
     """
 
     column: int
@@ -85,12 +109,13 @@ class Rates:
     made: int
     rate: Floats
     room: Floats
+    leaf: None = None
 
     def named(self, space: Space, coords: IntArray) -> Named:
         """Each cell of the measure that is made beside cells of its base, as the sum over the members of
         each rate."""
         line = space.pack(_without_measure(coords), without=self.column)[0]
-        mine = _adding(space, coords)
+        mine = adding(space, coords)
         base, made = mine & (coords[:, 0] == self.base), mine & (coords[:, 0] == self.made)
         rows = np.flatnonzero(made & np.isin(line, line[base]))
         members, which = np.unique(coords[rows, self.column], return_inverse=True)
@@ -110,6 +135,8 @@ class Rates:
                 [np.full(len(rows), -1.0), np.array([rate for _, rate in flat], dtype=np.float64)]
             ),
             _without_measure(coords[rows]),
+            np.arange(len(rows)),
+            np.ones(len(rows)),
         )
 
     def _parts(self, space: Space, member: int) -> list[tuple[int, float]] | None:
@@ -138,8 +165,33 @@ class Rates:
         ]
 
 
-def _adding(space: Space, coords: IntArray) -> Bools:
+def adding(space: Space, coords: IntArray) -> Bools:
+    """Rows of measures that add up, at places that have contributors (bool[n])."""
     return space.adds_up(coords) & space.has_contributors(coords)
+
+
+def reaching(space: Space, lines: IntArray, there: IntArray) -> Bools:
+    """Which lines (int32[k, columns], bool[k]) are among others or above some: what is told of them says
+    something of cells that are ``there``."""
+    if not len(there):
+        return np.zeros(len(lines), dtype=np.bool_)
+    above = unique_rows(space, there)[0]
+    for column in range(1, space.columns):
+        tree = space.trees[column - 1]
+        root = 0 if (tree.parent < 0).sum() == 1 else -1
+        parent = np.full(int(space.sizes[column]), root, dtype=np.int32)
+        parent[: tree.size] = tree.parent
+        added = above
+        while True:
+            added = added.copy()
+            added[:, column] = parent[added[:, column]]
+            added = unique_rows(space, added[added[:, column] >= 0])[0]
+            if not len(added):
+                break
+            above = unique_rows(space, np.concatenate([above, added]))[0]
+    known, asked = space.pack(above, lines)
+    found: Bools = np.isin(asked, known)
+    return found
 
 
 def _without_measure(coords: IntArray) -> IntArray:
@@ -179,8 +231,9 @@ def bounds_nearly(values: Floats, nearly: Sequence[Nearly]) -> Bounds:
         room = np.maximum(some.room, np.abs(gap))
         open_ = room > ROUNDING * size
         exact = _chosen(some.equations, (size > 0) & ~open_)
-        kept = np.flatnonzero((size > 0) & open_)
-        inner = _chosen(some.equations, (size > 0) & open_)
+        inside = open_ & (room <= TELLING * size)
+        kept = np.flatnonzero(inside)
+        inner = _chosen(some.equations, inside)
         k = len(kept)
         two = []
         for place, sign in enumerate((1.0, -1.0)):
@@ -216,10 +269,15 @@ def nearly_at(space: Space, named: Named, room: Floats, leaf: Sequence[IntArray]
     at = np.minimum(np.searchsorted(table[by_key], wanted), len(table) - 1)
     row = by_key[at]
     there = table[row] == wanted
-    sizes = np.bincount(named.relation[order][there], minlength=len(named.place))
+    m = named.size
+    sizes = np.bincount(named.relation[order][there], minlength=m)
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    equations = Equations(ends, row[there], named.coef[order][there], np.zeros(len(named.place)))
-    return Nearly(equations, sums_at(space, leaf, room, named.place))
+    equations = Equations(ends, row[there], named.coef[order][there], np.zeros(m))
+    missed = named.times * sums_at(space, leaf, room, named.place)
+    total = np.bincount(named.missed, weights=missed, minlength=m).astype(np.float64)
+    size = np.bincount(named.missed, weights=np.abs(missed), minlength=m)
+    # What is taken off again leaves nothing but the doubles' last digits.
+    return Nearly(equations, np.where(total > ROUNDING * size, total, 0.0))
 
 
 def sums_at(space: Space, leaf: Sequence[IntArray], amount: Floats, places: IntArray) -> Floats:

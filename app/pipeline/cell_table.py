@@ -20,12 +20,14 @@ from app.domain.identity import identity_sums
 from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
-from app.domain.nearly import Rates, Tendency
+from app.domain.nearly import Told
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
+from app.pipeline.alike import find_alike
 from app.pipeline.bands import find_bands
 from app.pipeline.identities import counts_alike, find_identities
 from app.pipeline.joints import find_joints
+from app.pipeline.lags import find_lags
 from app.pipeline.nearly import closed_nearly, find_nearly
 from app.pipeline.parts import with_parts
 from app.pipeline.rates import find_rates
@@ -125,9 +127,13 @@ class CellTable:
             return close_cells(self.space, given, formulas, measured.occupied, overlaps, further)
 
         facts = self.server.facts()
-        tendencies: tuple[Tendency | Rates, ...] = find_nearly(self.cube, facts)
-        tendencies += find_rates(self.cube, facts, self._twins)
-        closure, nearly = closed_nearly(self.space, tendencies, facts, measured.occupied, base, close)
+        told: list[Told] = [
+            *find_nearly(self.cube, facts),
+            *find_rates(self.cube, facts, self._twins),
+            *find_alike(self._together, self.cube, facts, self._twins, overlaps),
+            *find_lags(self.cube, facts, self._twins),
+        ]
+        closure, nearly = closed_nearly(self.space, told, facts, measured.occupied, base, close)
         closure = counted_once(self.space, closure, measured.values(closure.coords))
         place = np.full(len(distinct), -1, dtype=np.int64)
         place[order] = np.arange(len(order))

@@ -12,7 +12,7 @@ from app.domain.equation import Closure, Floats
 from app.domain.identity import Identity
 from app.domain.known import FactRows
 from app.domain.lattice import Bools, Space, unique_rows
-from app.domain.nearly import Nearly, Rates, Tendency, nearly_at
+from app.domain.nearly import Nearly, Tendency, Told, nearly_at
 
 #: Share of the records that may be exceptions; one always may.
 SHARE = 0.01
@@ -67,21 +67,21 @@ def find_nearly(cube: Cube, facts: FactRows | None) -> tuple[Tendency, ...]:
 
 def closed_nearly(
     space: Space,
-    tendencies: Sequence[Tendency | Rates],
+    told: Sequence[Told],
     facts: FactRows | None,
     occupied: Callable[[IntArray], Bools],
     base: IntArray,
     close: Close,
 ) -> tuple[Closure, tuple[Nearly, ...]]:
-    """The closure of cells, with those by which tendencies tie some of them, and what they say of them all.
+    """The closure of cells, with those by which what is told ties some of them, and what it says of all.
 
-    What they speak of at the places of the cells, and has facts, are cells.
+    What it speaks of, and has facts, are cells.
     """
     closure = close(base)
-    if facts is None or not tendencies:
+    if facts is None or not told:
         return closure, ()
     while True:
-        named = [item.named(space, closure.coords) for item in tendencies]
+        named = [item.named(space, closure.coords) for item in told]
         wanted = unique_rows(space, np.concatenate([item.coords for item in named]))[0]
         known, asked = space.pack(closure.coords, wanted)
         wanted = wanted[~np.isin(asked, known)]
@@ -91,8 +91,8 @@ def closed_nearly(
         base = np.concatenate([base, wanted])
         closure = close(base)
     return closure, tuple(
-        nearly_at(space, sums, item.room, facts.leaf, closure.coords)
-        for sums, item in zip(named, tendencies, strict=True)
+        nearly_at(space, sums, item.room, item.leaf or facts.leaf, closure.coords)
+        for sums, item in zip(named, told, strict=True)
     )
 
 

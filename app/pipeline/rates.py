@@ -7,16 +7,17 @@ activity is banking, and none of the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
 
-from app.domain.cube import Cube, Hierarchy
+from app.domain.cube import Cube
 from app.domain.equation import Floats
 from app.domain.known import FactRows
 from app.domain.lattice import Bools, Longs
 from app.domain.nearly import Rates
+from app.pipeline.levels import levels_of
 from app.pipeline.nearly import DIGITS, NOTHING, SHARE, unit_of_most, weights_of
 from app.pipeline.twins import Twin
 
@@ -61,7 +62,7 @@ def find_rates(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) -
         for base, made in pairs:
             if any((item.column, item.base, item.made) == (1 + h, made, base) for item in found):
                 continue
-            for member in _levels(hierarchy):
+            for member in levels_of(hierarchy):
                 told = _rates(member[leaf], values[base], values[made], units[base], units[made])
                 if told is None:
                     continue
@@ -72,15 +73,6 @@ def find_rates(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) -
                 found.append(Rates(1 + h, base, made, rate, told[1] * weight))
                 break
     return tuple(found)
-
-
-def _levels(hierarchy: Hierarchy) -> Iterator[Longs]:
-    """The member above each member at each depth below the All, or itself where it stands higher."""
-    for depth in range(int(hierarchy.has_all), len(hierarchy.levels)):
-        above = np.arange(hierarchy.size, dtype=np.int64)
-        while (low := (hierarchy.depth[above] > depth) & (hierarchy.parent[above] >= 0)).any():
-            above[low] = hierarchy.parent[above[low]]
-        yield above
 
 
 def _rates(

@@ -40,7 +40,7 @@ from app.watch.traces import span
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "7"
+PIPELINE_VERSION = "8"
 
 REPORT_SECONDS = 1.0
 
