@@ -356,7 +356,8 @@ class Search:
             if round_ > 0 and (slow or round_ >= _NODE_ROUNDS):
                 break
             before = result.objective
-            cuts = self._separate(x, least=0.02, hope=0.05 if round_ else 0.0)
+            known = master.recall(x, 0.02)
+            cuts = known or self._separate(x, least=0.02, hope=0.05 if round_ else 0.0)
             if not master.add(cuts):
                 break
             round_ += 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from solver.cuts import Cut
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram, LpResult
 from solver.presolve import Problem
 
-_OLD = 12
+# Idle solutions before a cut is dropped; how many dropped ones are kept, and added at once.
+_OLD, _SHELVED, _RECALLED = 12, 5_000, 20
 
 
 class Master:
@@ -30,6 +32,9 @@ class Master:
         self.cuts: list[Cut] = []
         self._keys: set[bytes] = set()
         self._age = np.empty(0, dtype=np.int64)
+        # Cuts dropped, by key; kept as one matrix until there are more.
+        self._shelf: dict[bytes, Cut] = {}
+        self._shelved: tuple[list[Cut], sparse.csr_array, FloatArray] | None = None
         none, ints = np.empty(0), np.empty(0, dtype=np.int64)
         self._program = LinearProgram(
             problem.weight, self.lower, self.upper, np.zeros(1, dtype=np.int64), ints, none, none, none
@@ -84,8 +89,26 @@ class Master:
             keep[stale] = False
             for k in stale:
                 self._keys.discard(self.cuts[k].key)
+                self._shelf[self.cuts[k].key] = self.cuts[k]
+            self._shelved = None
             self.cuts = [cut for cut, kept in zip(self.cuts, keep, strict=True) if kept]
             self._age = self._age[keep]
+
+    def recall(self, x: FloatArray, least: float) -> list[Cut]:
+        """Cuts dropped earlier that a point (float64[n]) violates by so much, most violated first."""
+        if self._shelved is None:
+            cuts = [cut for key, cut in self._shelf.items() if key not in self._keys][-_SHELVED:]
+            self._shelf = {cut.key: cut for cut in cuts}
+            ends = np.cumsum([0] + [len(cut.columns) for cut in cuts])
+            none = np.empty(0, dtype=np.int64)
+            columns = np.concatenate([none, *(cut.columns for cut in cuts)])
+            coefs = np.concatenate([np.empty(0), *(cut.coefs for cut in cuts)])
+            matrix = sparse.csr_array((coefs, columns, ends), shape=(len(cuts), len(x)))
+            self._shelved = cuts, matrix, np.array([cut.rhs for cut in cuts])
+        cuts, matrix, rhs = self._shelved
+        missing = rhs - matrix @ x
+        order = np.argsort(-missing, kind="stable")[:_RECALLED]
+        return [cuts[k] for k in order[missing[order] > least].tolist() if cuts[k].key not in self._keys]
 
     def save(self) -> object:
         """The basis, to return to after trial branchings."""
