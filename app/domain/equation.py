@@ -171,13 +171,16 @@ def _proposals(
 
 def _aliases(space: Space, cells: IntArray, rows: Longs, overlaps: Sequence[Overlap]) -> Entries:
     """Cells that are the same as their tightest names."""
-    tight = tightened(space, overlaps, cells[rows])
-    other = (tight != cells[rows]).any(axis=1)
-    rows, tight = rows[other], tight[other]
-    k = len(rows)
+    return same_cells(cells[rows], tightened(space, overlaps, cells[rows]))
+
+
+def same_cells(coords: IntArray, names: IntArray) -> Entries:
+    """That cells are those of other names, where these differ."""
+    other = (names != coords).any(axis=1)
+    k = int(other.sum())
     return Entries(
         relation=np.tile(np.arange(k), 2),
-        coords=np.concatenate([cells[rows], tight]),
+        coords=np.concatenate([coords[other], names[other]]),
         coef=np.repeat([-1.0, 1.0], k),
         optional=np.zeros(2 * k, dtype=np.bool_),
         rhs=np.zeros(k),

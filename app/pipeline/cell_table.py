@@ -14,6 +14,7 @@ from app.domain.cellset import CellSet
 from app.domain.crawled import CubeCells, Derived
 from app.domain.cube import IntArray
 from app.domain.distinct import counted_once
+from app.domain.emptiness import Emptiness, known_empty, left_out, nearest_names
 from app.domain.equation import Closure, Entries, close_cells
 from app.domain.errors import InternalError, OperatorError
 from app.domain.identity import identity_sums
@@ -21,6 +22,7 @@ from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.nearly import Told
+from app.domain.place_relations import place_relations
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
 from app.pipeline.alike import find_alike
@@ -39,6 +41,8 @@ SAME = 1e-9
 
 #: Implied cells that are asked for at once.
 CHUNK = 5_000
+#: Cells that may have been left out for having no facts that an engine without facts is asked for.
+MOST_ASKED = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +57,11 @@ class _Block:
 class CellTable:
     """Cells of one cube as queries bring them in; `finish` closes them into `CubeCells`."""
 
-    def __init__(self, server: CubeServer, past: Sequence[ShownCells] = ()) -> None:
+    def __init__(
+        self, server: CubeServer, past: Sequence[ShownCells] = (), zeros_are_shown: bool = True
+    ) -> None:
         self.server = server
+        self._zeros_are_shown = zeros_are_shown
         self._past = past
         self.cube = server.discover()
         self.space = Space.of(self.cube)
@@ -65,16 +72,20 @@ class CellTable:
         self._sets: list[CellSet] = []
         self._shown: list[IntArray] = []
         self._decimals: list[NDArray[np.int8]] = []
+        self._left_out: list[IntArray] = []
         self._n_cells = 0
 
-    def add(self, cellset: CellSet, decimals: NDArray[np.int8]) -> int:
+    def add(self, cellset: CellSet, decimals: NDArray[np.int8], complete: bool = True) -> int:
         """Take a cellset in; returns the number that its first cell has among all cells so far.
 
-        Cells that its axes hang on count as cells: readers see which are larger.
+        Cells that its axes hang on count as cells: readers see which are larger. A cellset that isn't
+        ``complete`` may leave out members without facts, and so tells that they have none.
         """
         n = cellset.n_cells + cellset.n_read
         coords = Numbering(self.space, cellset.calculated)(cellset.coords)
         self._shown.append(coords[:n])
+        if not complete:
+            self._left_out.append(left_out(self.space, coords[:n]))
         coords = recorded(self.space, self._twins, coords)
         self._blocks.append(_Block(coords, cellset.values, n))
         self._sets.append(cellset)
@@ -115,16 +126,25 @@ class CellTable:
         base = unique_rows(self.space, np.concatenate([distinct[order], remembered]))[0]
         identities = find_identities(self.cube, self.server.facts())
         alike = counts_alike(self.cube, self.space, measured.values)
+        empty = self._empty(distinct, measured)
+        has_all = [tree.has_all for tree in self.cube.hierarchies]
 
         def further(cells: IntArray, rows: Longs) -> list[Entries]:
             return [
                 *joint_sums(self.space, joints, cells, rows),
                 *identity_sums(self.space, identities, cells, rows),
                 *alike(cells, rows),
+                *nearest_names(self.space, empty, cells, rows),
             ]
 
         def close(given: IntArray) -> Closure:
-            return close_cells(self.space, given, formulas, measured.occupied, overlaps, further)
+            known = formulas
+            while True:
+                closure = close_cells(self.space, given, known, measured.occupied, overlaps, further)
+                more = place_relations(self.space, closure, empty, has_all) if known is formulas else None
+                if more is None:
+                    return closure
+                known = Entries.join([*([known] if known is not None else []), more], self.space.columns)
 
         facts = self.server.facts()
         told: list[Told] = [
@@ -159,6 +179,27 @@ class CellTable:
         return cells, row[: self._n_cells]
 
     # ------------------------------------------------------------------ parts
+
+    def _empty(self, coords: IntArray, measured: _Measured) -> tuple[Emptiness, ...]:
+        """Where readers know that there is nothing, by cells that are shown or left out."""
+        values = measured.values(coords)
+        own = (coords < self.space.own).all(axis=1)
+        promised = [measure.nonnegative and self._zeros_are_shown for measure in self.cube.measures]
+        none = own & np.isnan(values)
+        zero = own & (values == 0) & np.array([*promised, False])[np.minimum(coords[:, 0], len(promised))]
+        facts = self.server.facts()
+        absent = unique_rows(self.space, np.concatenate([coords[none], *self._left_out]))[0]
+        if facts is None and self._left_out:
+            absent = absent[:MOST_ASKED]
+            absent = absent[~measured.occupied(absent)]
+        absent[:, 0] = -1
+        boxes = np.concatenate([absent, coords[none | zero]])
+        return known_empty(
+            self.space,
+            [tree.has_all for tree in self.cube.hierarchies],
+            boxes,
+            lambda columns: None if facts is None else (self._together(columns) or (None,))[0],
+        )
 
     def _places(self, row: Longs) -> Places:
         """Where the sheets show each published row: twins of hierarchies are recorded elsewhere."""

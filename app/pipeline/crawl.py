@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import product
 
@@ -25,6 +26,8 @@ from app.pipeline.same_facts import same_facts
 
 #: From here on a double doesn't hold every whole number.
 EXACT = 2.0**53
+#: In queries that may leave out members without facts.
+LEAVES_OUT = re.compile("empty|exists|filter", re.IGNORECASE)
 
 
 def crawl(
@@ -48,7 +51,9 @@ def crawl(
         If the data changed meanwhile.
     """
     mistakes: list[Mistake] = list(same_facts(publication, servers))
-    tables = {name: CellTable(server, past.shown.get(name, ())) for name, server in servers.items()}
+    sets = {cube.name: [item.formula for item in cube.named_sets] for cube in publication.cubes}
+    zeros = not publication.confidentiality.hide_zeros
+    tables = {name: CellTable(server, past.shown.get(name, ()), zeros) for name, server in servers.items()}
     choices: dict[str, tuple[tuple[AxisMember, ...], ...]] = {}
     sheets = list(publication.sheets())
     for sheet in sheets:
@@ -65,6 +70,7 @@ def crawl(
             name = tree.cube_name
             cube_of[sheet.id, query.id] = name
             table = tables[name]
+            complete = not LEAVES_OUT.search(" ".join((query.mdx, *sets.get(name, ()))))
             for chosen in product(*choices[sheet.id]):
                 choice = tuple(member.unique_name for member in chosen)
                 names = [parameter.name for parameter in sheet.parameters]
@@ -82,7 +88,7 @@ def crawl(
                     remedy = "Give its measure in a larger unit."
                     mistakes.append(Mistake(at.file, at.line, at.column, cause, remedy))
                     break
-                start = table.add(cellset, decimals)
+                start = table.add(cellset, decimals, complete)
                 placed.append(((sheet.id, query.id, choice), name, start, cellset, style, styles))
                 done += 1
                 if progress is not None:
