@@ -87,7 +87,7 @@ def place_relations(
         measure = int(coords[0, 0]) if len(rows) else -1
         columns = columns_of(space, coords, has_all)
         tables = [table for table in known if table.measure in (-1, measure)]
-        if not 2 < len(rows) or int((~total[rows]).sum()) > MOST_CELLS:
+        if len(rows) <= 2 or int((~total[rows]).sum()) > MOST_CELLS:
             continue
         places = _possible(space, columns, tables)
         if places is None:
