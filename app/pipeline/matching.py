@@ -18,7 +18,7 @@ from app.domain.known import FactRows, ShownCells, row_hashes
 from app.domain.lattice import Bools, Longs, ranges
 from app.domain.publication import CubeDefinition, DimensionDefinition, HierarchyDefinition
 from app.domain.renaming import Names, same_members, with_parents
-from app.pipeline.same_facts import SHARE, contained, kinds
+from app.pipeline.brought import SHARE, contained, kinds
 
 #: The share of a member's records that makes another one with them a member of another key.
 MOST = 0.5
