@@ -19,14 +19,12 @@ from app.domain.cube import IntArray
 from app.domain.equation import Equations, Floats
 from app.domain.identity import Identity
 from app.domain.lattice import Bools, Longs, Space, Tree, lifted, unique_rows
-from app.domain.overlaps import gathered, leaf_weights
+from app.domain.overlaps import within
 
 ROUNDING = 1e-9
 #: Share of the sizes of all its cells by which a relation is missed at most to be known: who can say what a
 #: place's few exceptions come to, where it has little else, knows them already.
 TELLING = 0.25
-#: Rates up to which a cell is told as a sum over the members of each.
-MOST_RATES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +67,28 @@ class Told(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Tendency:
-    """Measures whose sum with these coefficients is nearly zero in every record."""
+    """Measures whose sum with these coefficients is nearly zero in every record, or in those of some members.
+
+    Attributes
+    ----------
+    terms, room, leaf
+    column
+        Of the hierarchy whose members tell where it holds; 0 where it holds everywhere.
+    inside : bool[size], optional
+        The leaves of that hierarchy where it holds, or where there are no records.
+    """
 
     terms: Identity
     room: Floats
+    column: int = 0
+    inside: Bools | None = None
     leaf: None = None
 
     def named(self, space: Space, coords: IntArray) -> Named:
         """The sums at the places at which two of the measures are among the cells (int32[n, columns])."""
         measures = [measure for measure, _ in self.terms]
         mine = adding(space, coords) & np.isin(coords[:, 0], measures)
+        mine &= within(space, coords, self.column, self.inside)
         found = coords[mine].copy()
         found[:, 0] = 0
         places, place = unique_rows(space, found)
@@ -88,81 +98,6 @@ class Tendency:
         factors = np.tile([factor for _, factor in self.terms], len(places))
         each = np.arange(len(places))
         return Named(np.repeat(each, len(measures)), cells, factors, places, each, np.ones(len(places)))
-
-
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """A measure that is nearly so many times another, as often as the member of one hierarchy says.
-
-    Attributes
-    ----------
-    column
-        Of the coordinates: ``1 + h`` for hierarchy ``h``.
-    base, made
-        Numbers of the measures: in each record ``made`` is nearly ``rate · base``.
-    rate : float64[size]
-        By leaf; nan where there are no records.
-    """
-
-    column: int
-    base: int
-    made: int
-    rate: Floats
-    room: Floats
-    leaf: None = None
-
-    def named(self, space: Space, coords: IntArray) -> Named:
-        """Each cell of the measure that is made beside cells of its base, as the sum over the members of
-        each rate."""
-        line = space.pack(_without_measure(coords), without=self.column)[0]
-        mine = adding(space, coords)
-        base, made = mine & (coords[:, 0] == self.base), mine & (coords[:, 0] == self.made)
-        rows = np.flatnonzero(made & np.isin(line, line[base]))
-        members, which = np.unique(coords[rows, self.column], return_inverse=True)
-        parts = [self._parts(space, int(member)) for member in members]
-        found = [(row, parts[number]) for row, number in zip(rows.tolist(), which.reshape(-1), strict=True)]
-        told = [(row, part) for row, part in found if part is not None]
-        rows = np.array([row for row, _ in told], dtype=np.int64)
-        flat = [item for _, part in told for item in part]
-        owner = np.repeat(np.arange(len(rows)), np.array([len(part) for _, part in told], dtype=np.int64))
-        cells = coords[rows[owner]].copy()
-        cells[:, 0] = self.base
-        cells[:, self.column] = [member for member, _ in flat]
-        return Named(
-            np.concatenate([np.arange(len(rows)), owner]),
-            np.concatenate([coords[rows], cells]),
-            np.concatenate(
-                [np.full(len(rows), -1.0), np.array([rate for _, rate in flat], dtype=np.float64)]
-            ),
-            _without_measure(coords[rows]),
-            np.arange(len(rows)),
-            np.ones(len(rows)),
-        )
-
-    def _parts(self, space: Space, member: int) -> list[tuple[int, float]] | None:
-        """The members or groups of each rate within a member, with it; None where there are too many."""
-        weights = leaf_weights(space, self.column, member)
-        known = ~np.isnan(self.rate)
-        if weights is None:
-            return None
-        inside = known & (weights != 0)
-        rates = np.unique(self.rate[inside])
-        if len(rates) > MOST_RATES:
-            return None
-        tree = space.trees[self.column - 1]
-        return [
-            (
-                space.number(
-                    self.column,
-                    gathered(tree, (inside & (self.rate == rate)).astype(float), known),
-                    "",
-                    False,
-                ),
-                float(rate),
-            )
-            for rate in rates.tolist()
-            if rate != 0
-        ]
 
 
 def adding(space: Space, coords: IntArray) -> Bools:
@@ -191,12 +126,6 @@ def reaching(space: Space, lines: IntArray, there: IntArray) -> Bools:
             above = unique_rows(space, np.concatenate([above, added]))[0]
     known, asked = space.pack(above, lines)
     found: Bools = np.isin(asked, known)
-    return found
-
-
-def _without_measure(coords: IntArray) -> IntArray:
-    found = coords.copy()
-    found[:, 0] = 0
     return found
 
 

@@ -21,12 +21,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """Columns of two hierarchies of one dimension; ``meets`` (bool[size, size]) marks pairs of leaves that
-    have facts together."""
+    """Columns of two hierarchies; ``meets`` (bool[size, size]) marks pairs of leaves with facts together.
+
+    Where there is a ``column``, that is said of cells whose member of it has no leaves but those ``inside``
+    (bool[size]).
+    """
 
     first: int
     second: int
     meets: Bools
+    column: int = 0
+    inside: Bools | None = None
 
 
 def tightened(space: Space, overlaps: Sequence[Overlap], coords: IntArray) -> IntArray:
@@ -34,9 +39,10 @@ def tightened(space: Space, overlaps: Sequence[Overlap], coords: IntArray) -> In
     coords = coords.copy()
     for overlap in overlaps:
         columns = [overlap.first, overlap.second]
-        pairs, place = np.unique(coords[:, columns], axis=0, return_inverse=True)
+        rows = np.flatnonzero(within(space, coords, overlap.column, overlap.inside))
+        pairs, place = np.unique(coords[rows][:, columns], axis=0, return_inverse=True)
         tight = [_tight(space, overlap, int(one), int(other)) for one, other in pairs]
-        coords[:, columns] = np.array(tight, dtype=np.int32).reshape(-1, 2)[place.reshape(-1)]
+        coords[rows[:, None], columns] = np.array(tight, dtype=np.int32).reshape(-1, 2)[place.reshape(-1)]
     return coords
 
 
@@ -72,6 +78,16 @@ def leaf_weights(space: Space, column: int, number: int) -> Floats | None:
         weights[member : tree.last[member] + 1] += factor
     weights[tree.last != np.arange(tree.size)] = 0
     return weights
+
+
+def within(space: Space, coords: IntArray, column: int, inside: Bools | None) -> Bools:
+    """The cells (bool[n]) whose member of a column has no leaves but those ``inside`` (bool[size])."""
+    if inside is None:
+        return np.ones(len(coords), dtype=np.bool_)
+    members, place = np.unique(coords[:, column], return_inverse=True)
+    weights = [leaf_weights(space, column, int(member)) for member in members]
+    told = [weight is not None and not (weight != 0)[~inside].any() for weight in weights]
+    return np.array(told, dtype=np.bool_)[place.reshape(-1)]
 
 
 def gathered(tree: Tree, weights: Floats, known: Bools) -> list[tuple[int, float]]:

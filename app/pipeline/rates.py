@@ -1,12 +1,14 @@
-"""crawl: measures that are so many times another, by the member of a hierarchy (`app.domain.nearly.Rates`).
+"""crawl: measures that are so many times another, by the member of one hierarchy or of two
+(`app.domain.rates`).
 
-A tax is the turnover times a rate that hangs on the activity; the number of banks is that of the firms whose
-activity is banking, and none of the others.
+A tax is the turnover times a rate that hangs on the activity, and on the year; the number of banks is that of
+the firms whose activity is banking, and none of the others.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import permutations
 
@@ -16,22 +18,18 @@ from app.domain.cube import Cube
 from app.domain.equation import Floats
 from app.domain.known import FactRows
 from app.domain.lattice import Bools, Longs
-from app.domain.nearly import Rates
-from app.pipeline.levels import levels_of
+from app.domain.rates import Rates
+from app.pipeline.given import Parts, crossed, holding, parts_by_level
 from app.pipeline.nearly import DIGITS, NOTHING, SHARE, unit_of_most, weights_of
+from app.pipeline.together import MOST
 from app.pipeline.twins import Twin
-
-#: How unlikely it must be that records agree by chance, as the logarithm of its inverse.
-SURE = 20.0
-#: Records by which it is seen soon that there are no rates.
-SAMPLE = 2_000
 
 
 def find_rates(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) -> tuple[Rates, ...]:
     """Measures that are nearly so many times another in each record of a member, not as many in all.
 
     Of the levels of a hierarchy the coarsest is told that says it; what a hierarchy says that another one
-    decides is told of that one.
+    decides is told of that one. Two hierarchies are asked for what none says alone.
     """
     if facts is None or not facts.size:
         return ()
@@ -46,80 +44,156 @@ def find_rates(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) -
         number: 0.0 if cube.measures[number].is_frequency else unit_of_most(column)
         for number, column in values.items()
     }
-    found: list[Rates] = []
-    coarse = {twin.coarse for twin in twins}
-    alone = np.zeros(facts.size, dtype=np.int64)
     # What is so in all records is an identity, or nearly one.
     pairs = [
-        (base, made)
+        _Pair(base, made, values[base], values[made], units[base], units[made])
         for base, made in permutations(values, 2)
-        if _rates(alone, values[base], values[made], units[base], units[made], sure=False) is None
     ]
-    for h, hierarchy in enumerate(cube.hierarchies):
-        leaf = facts.leaf[h].astype(np.int64)
-        if 1 + h in coarse or np.isin(leaf, hierarchy.parent).any():
-            continue
-        for base, made in pairs:
-            if any((item.column, item.base, item.made) == (1 + h, made, base) for item in found):
-                continue
-            for member in levels_of(hierarchy):
-                told = _rates(member[leaf], values[base], values[made], units[base], units[made])
-                if told is None:
-                    continue
-                rate = np.full(hierarchy.size, np.nan)
-                there = np.zeros(hierarchy.size, dtype=np.bool_)
-                there[leaf] = True
-                rate[there] = told[0][member[there]]
-                found.append(Rates(1 + h, base, made, rate, told[1] * weight))
-                break
+    pairs = [pair for pair in pairs if not pair.is_everywhere()]
+    found: list[Rates] = []
+    said: dict[frozenset[int], Bools] = defaultdict(lambda: np.zeros(facts.size, dtype=np.bool_))
+    levels = list(parts_by_level(cube, facts, {twin.coarse for twin in twins}))
+    for of_one in levels:
+        mine: dict[frozenset[int], Bools] = defaultdict(lambda: np.zeros(facts.size, dtype=np.bool_))
+        for pair in pairs:
+            # What it says in part at several levels is told as one.
+            told = [item for parts in of_one if (item := pair.told(parts, mine[pair.both])) is not None]
+            if told:
+                found.append(_rates(pair, of_one[0].columns, told, facts, weight))
+        for both, records in mine.items():
+            said[both] |= records
+    for parts in crossed(cube, levels):
+        if math.prod(len(member) for member in parts.member) <= MOST:
+            found.extend(
+                _rates(pair, parts.columns, [item], facts, weight)
+                for pair in pairs
+                if (item := pair.told(parts, said[pair.both])) is not None
+            )
     return tuple(found)
 
 
 def _rates(
-    member: Longs, base: Floats, made: Floats, unit_base: float, unit_made: float, sure: bool = True
-) -> tuple[Floats, Floats] | None:
-    """The rate of each member (float64[largest + 1]) and by how much each record may miss it (float64[n]);
-    None where there are none, where it may be rounding, or (``sure``) chance."""
-    step = max(len(base) // SAMPLE, 1)
-    for some in (slice(None, None, step), slice(None)) if step > 1 else (slice(None),):
-        here, one, other = member[some], base[some], made[some]
-        rate, width = _guessed(here, one, other, unit_base, unit_made)
-        left = np.abs(other - rate[here] * one)
-        within = NOTHING * (np.abs(other) + np.abs(rate[here] * one))
-        filled = (one != 0) | (other != 0)
-        most = max(1.0, SHARE * float((other != 0).sum()))
-        for room in (np.zeros(len(width)), width):
-            off = left > room[here] + within
+    pair: _Pair,
+    columns: tuple[int, ...],
+    told: Sequence[tuple[Floats, Floats]],
+    facts: FactRows,
+    weight: Floats,
+) -> Rates:
+    rate, room = told[0]
+    for more, further in told[1:]:
+        rate, room = np.where(np.isnan(rate), more, rate), room + further
+    there = np.zeros(rate.shape, dtype=np.bool_)
+    there[tuple(facts.leaf[column - 1] for column in columns)] = True
+    return Rates(columns, pair.base, pair.made, np.where(there, rate, np.nan), there, room * weight)
+
+
+class _Pair:
+    """Two measures, of which the second may be so many times the first."""
+
+    def __init__(
+        self, base: int, made: int, one: Floats, other: Floats, unit_base: float, unit_made: float
+    ) -> None:
+        self.base, self.made, self.both = base, made, frozenset((base, made))
+        self._base, self._made = one, other
+        self._units = unit_base, unit_made
+
+    def is_everywhere(self) -> bool:
+        """Whether it is as many times the other in nearly all records."""
+        alone = np.zeros(len(self._base), dtype=np.int64)
+        rate, width = _guessed(alone, 1, self._base, self._made, *self._units)
+        left = np.abs(self._made - rate[0] * self._base)
+        within = NOTHING * (np.abs(self._made) + np.abs(rate[0] * self._base))
+        most = max(1.0, SHARE * float((self._made != 0).sum()))
+        for room in (np.zeros(1), width):
+            off = left > room[0] + within
             if off.sum() <= most:
-                break
-        else:
+                return _large(alone, self._made, room, off)
+        return False
+
+    def told(self, parts: Parts, said: Bools) -> tuple[Floats, Floats] | None:
+        """The rates by leaf and by how much each record may miss them, as far as parts have any.
+
+        Records of which something was ``said`` (bool[records]) aren't asked again; those told now are marked.
+        """
+        sample = parts.sample[~said[parts.sample]]
+        some = np.flatnonzero(~said)
+        if len(sample) < len(some) and self._judged(parts, sample) is None:
             return None
-    if not _large(here, other, room, off) or (sure and not _is_sure(here, rate, one, filled & ~off)):
+        found = self._judged(parts, some)
+        if found is None:
+            return None
+        rate, missed, kept = found
+        here, one, other = parts.of[some], self._base[some], self._made[some]
+        inside = kept[here]
+        if not (one[inside] * other[inside]).any():
+            return None
+        said[some[inside]] = True
+        room = np.zeros(len(said))
+        room[some[inside]] = missed[inside]
+        told = np.full(parts.count, np.nan)
+        told[here[inside]] = rate[here[inside]]
+        return parts.by_leaf(told), room
+
+    def _judged(self, parts: Parts, some: Longs) -> tuple[Floats, Floats, Bools] | None:
+        return _judged(parts.of[some], parts.count, self._base[some], self._made[some], self._units)
+
+
+def _judged(
+    part: Longs, count: int, base: Floats, made: Floats, units: tuple[float, float]
+) -> tuple[Floats, Floats, Bools] | None:
+    """The rate of each part, by how much each record may miss it, and in which parts there is one."""
+    if not len(part):
         return None
-    known = np.zeros(len(rate))
-    np.maximum.at(known, here[~off], np.where(left > within, left, 0.0)[~off])
-    return rate, np.where(off, left, np.where(filled, known[here], 0.0))
+    rate, width = _guessed(part, count, base, made, *units)
+    left = np.abs(made - rate[part] * base)
+    within = NOTHING * (np.abs(made) + np.abs(rate[part] * base))
+    filled = (base != 0) | (made != 0)
+    best: tuple[int, Floats, Bools, Bools] | None = None
+    for room in (np.zeros(count), width):
+        off = left > room[part] + within
+        kept = _kept(part, count, rate, base, made, filled, off)
+        if kept is None or not _large(part, made, room, off | ~kept[part]):
+            continue
+        n = int(kept[part].sum())
+        if best is None or n > best[0]:
+            best = n, room, off, kept
+    if best is None:
+        return None
+    _, room, off, kept = best
+    known = np.zeros(count)
+    np.maximum.at(known, part[~off], np.where(left > within, left, 0.0)[~off])
+    return rate, np.where(off, left, np.where(filled, known[part], 0.0)), kept
 
 
-def _is_sure(member: Longs, rate: Floats, base: Floats, some: Bools) -> bool:
-    """Whether some records, free to be of any of the rates, would hardly agree within the members."""
-    shares = np.bincount(np.unique(rate[member[some]], return_inverse=True)[1].reshape(-1)) / some.sum()
-    spare = int((some & (base != 0)).sum()) - len(np.unique(member[some]))
-    return spare * -math.log(float((shares**2).sum())) >= SURE
+def _kept(
+    part: Longs, count: int, rate: Floats, base: Floats, made: Floats, filled: Bools, off: Bools
+) -> Bools | None:
+    """The parts that have a rate, if records free to be of any rate would hardly agree as they do."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(off, made / base, rate[part])[filled]
+    shares = np.bincount(np.unique(each, return_inverse=True)[1].reshape(-1)) / max(len(each), 1)
+    agree = filled & ~off & (base != 0)
+    some = np.bincount(part[made != 0], minlength=count)
+    wrong = np.bincount(part[off], minlength=count)
+    if wrong.sum() > max(1.0, SHARE * some.sum()):
+        # Nothing of something says little where there is mostly nothing.
+        agree &= made != 0
+    spare = np.maximum(np.bincount(part[agree], minlength=count) - 1, 0)
+    worth = spare * -math.log(float((shares**2).sum()) if len(each) else 1.0)
+    return holding(some, wrong, worth)
 
 
-def _large(member: Longs, made: Floats, room: Floats, off: Bools) -> bool:
+def _large(part: Longs, made: Floats, room: Floats, off: Bools) -> bool:
     """Whether what rounding may come to is little beside most of what is made."""
     told = (made != 0) & ~off
-    return bool(told.any()) and bool(np.median(np.abs(made[told]) - 10 * room[member[told]]) > 0)
+    return bool(told.any()) and bool(np.median(np.abs(made[told]) - 10 * room[part[told]]) > 0)
 
 
 def _guessed(
-    member: Longs, base: Floats, made: Floats, unit_base: float, unit_made: float
+    member: Longs, size: int, base: Floats, made: Floats, unit_base: float, unit_made: float
 ) -> tuple[Floats, Floats]:
-    """The rate of each member that most of its records say, with as few digits as there can be, and by how
-    much rounding makes a record miss it (float64[largest + 1] each)."""
-    size = int(member.max()) + 1
+    """The rate of each part that most of its records say, with as few digits as there can be, and by how
+    much rounding makes a record miss it (float64[size] each)."""
     rate, width, half = np.zeros(size), np.zeros(size), np.ones(size)
     there = np.flatnonzero(base != 0)
     ratio = made[there] / base[there]

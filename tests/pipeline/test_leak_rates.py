@@ -17,7 +17,8 @@ from app.domain.cube import Hierarchy, Level
 from app.domain.known import FactRows
 from app.domain.lattice import Space, unique_rows
 from app.domain.masked import CellStatus
-from app.domain.nearly import Rates, bounds_nearly, nearly_at
+from app.domain.nearly import bounds_nearly, nearly_at
+from app.domain.rates import Rates
 from app.pipeline.rates import find_rates
 from tests.pipeline.offices import ACTIVITIES, CUBE, PUBLICATION, TOWNS, firms, write_office
 from tests.pipeline.test_leak_nearly import cube_of
