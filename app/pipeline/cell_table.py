@@ -33,6 +33,7 @@ from app.pipeline.lags import find_lags
 from app.pipeline.nearly import closed_nearly, find_nearly
 from app.pipeline.parts import with_parts
 from app.pipeline.rates import find_rates
+from app.pipeline.sums import find_sums
 from app.pipeline.telling import Telling
 from app.pipeline.together import Together
 from app.pipeline.twins import find_overlaps, find_twins, recorded
@@ -149,6 +150,7 @@ class CellTable:
         facts = self.server.facts()
         told: list[Told] = [
             *find_nearly(self.cube, facts),
+            *find_sums(self.cube, facts, self._twins),
             *find_rates(self.cube, facts, self._twins),
             *find_alike(self._together, self.cube, facts, self._twins, overlaps),
             *find_lags(self.cube, facts, self._twins),

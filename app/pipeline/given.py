@@ -21,6 +21,8 @@ from app.domain.known import FactRows
 from app.domain.lattice import Bools, Longs
 from app.pipeline.levels import levels_of
 
+Numbers = Longs | Floats
+
 #: Share of the records that may be exceptions.
 SHARE = 0.01
 #: Records of a member from which one exception leaves it what it is.
@@ -85,6 +87,12 @@ def parts_by_level(cube: Cube, facts: FactRows, but: Container[int] = ()) -> Ite
             yield [_parts((1 + h,), (member,), (leaf,)) for member in levels_of(hierarchy)]
 
 
+def alone(facts: FactRows) -> Parts:
+    """All records as one part."""
+    none = np.zeros(facts.size, dtype=np.int64)
+    return Parts((), (), none, (none[:1],))
+
+
 def crossed(cube: Cube, levels: list[list[Parts]]) -> Iterator[Parts]:
     """Two levels of different hierarchies, as far as they have few members; those of time come first."""
     timely = [item for item in levels if item and cube.hierarchies[item[0].columns[0] - 1].time]
@@ -105,12 +113,12 @@ def crossed(cube: Cube, levels: list[list[Parts]]) -> Iterator[Parts]:
                         )
 
 
-def holding(filled: Longs, wrong: Longs, worth: Floats) -> Bools | None:
+def holding(filled: Numbers, wrong: Numbers, worth: Numbers) -> Bools | None:
     """The parts in which something holds (bool[parts]); None where there are none, or where it may be chance.
 
     Parameters
     ----------
-    filled, wrong : int64[parts]
+    filled, wrong : int64[parts] or float64[parts]
         Records that tell something, and those of them that don't agree.
     worth : float64[parts]
         How unlikely it is that the others agree by chance, as the logarithm of its inverse.
