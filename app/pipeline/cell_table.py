@@ -33,6 +33,7 @@ from app.pipeline.lags import find_lags
 from app.pipeline.nearly import closed_nearly, find_nearly
 from app.pipeline.parts import with_parts
 from app.pipeline.rates import find_rates
+from app.pipeline.slices import find_slices
 from app.pipeline.sums import find_sums
 from app.pipeline.telling import Telling
 from app.pipeline.together import Together
@@ -123,6 +124,7 @@ class CellTable:
         measured = _Measured(self.server, self.space, distinct, known)
         overlaps = find_overlaps(self._together, self.cube, self.space, self._twins)
         joints = find_joints(self._together, self.cube, self.space, self._twins)
+        tied = (*overlaps, *find_slices(self.cube, self.server.facts(), self._twins, joints))
         remembered = earlier_rows(self.space, self.cube, self._past)
         base = unique_rows(self.space, np.concatenate([distinct[order], remembered]))[0]
         identities = find_identities(self.cube, self.server.facts())
@@ -141,7 +143,7 @@ class CellTable:
         def close(given: IntArray) -> Closure:
             known = formulas
             while True:
-                closure = close_cells(self.space, given, known, measured.occupied, overlaps, further)
+                closure = close_cells(self.space, given, known, measured.occupied, tied, further)
                 more = place_relations(self.space, closure, empty, has_all) if known is formulas else None
                 if more is None:
                     return closure

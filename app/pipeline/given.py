@@ -104,11 +104,11 @@ def crossed(cube: Cube, levels: list[list[Parts]]) -> Iterator[Parts]:
                 for other in second:
                     small = one.count * other.count <= MOST_CROSSED
                     if small and min(one.count, other.count) > 1:
-                        key, of = np.unique(one.of * other.count + other.of, return_inverse=True)
+                        key, of = _numbered(one.of * other.count + other.of)
                         yield Parts(
                             (*other.columns, *one.columns),
                             (*other.member, *one.member),
-                            of.reshape(-1),
+                            of,
                             (other.at[0][key % other.count], one.at[0][key // other.count]),
                         )
 
@@ -133,5 +133,11 @@ def holding(filled: Numbers, wrong: Numbers, worth: Numbers) -> Bools | None:
 
 
 def _parts(columns: tuple[int, ...], member: tuple[Longs, ...], leaf: tuple[IntArray | Longs, ...]) -> Parts:
-    at, of = np.unique(member[0][leaf[0]], return_inverse=True)
-    return Parts(columns, member, of.reshape(-1), (at,))
+    at, of = _numbered(member[0][leaf[0]])
+    return Parts(columns, member, of, (at,))
+
+
+def _numbered(keys: Longs) -> tuple[Longs, Longs]:
+    """As np.unique with its inverse, for small keys."""
+    there = np.bincount(keys) > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[keys]

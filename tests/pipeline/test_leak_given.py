@@ -11,13 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from app.db import Store
 from app.domain.cube import Cube
 from app.domain.known import FactRows
+from app.domain.lattice import Space
 from app.domain.masked import CellStatus
+from app.domain.overlaps import tightened
 from app.pipeline.rates import find_rates
+from app.pipeline.slices import find_slices
 from app.pipeline.sums import find_sums
 from tests.pipeline.offices import ACTIVITIES, CUBE, PUBLICATION, SIZES, TOWNS, firms, write_office
 from tests.pipeline.test_leak_nearly import cube_of
@@ -219,3 +224,114 @@ def test_sums_are_told_where_they_hold() -> None:
     assert found(200, 900, (np.arange(200) % 3 == 0) * 7.0, kind) == []
     small = {name: chance.integers(0, 4, 200).astype(float) for name in "abcd"}
     assert not find_sums(*facts_of([np.arange(200) // 4 + 1], small))
+
+
+def seated(seed: int, n: int) -> list[Row]:
+    """Small firms have their seat where their plant is, others anywhere."""
+    chance = random.Random(seed)
+    rows: list[Row] = list(firms(seed, n))
+    for row in rows:
+        row["seat"] = row["town"] if row["size"] == "small" else chance.choice(TOWNS)
+    return rows
+
+
+SEAT = """[[dimension]]
+name = "Seat"
+[[dimension.hierarchy]]
+all.en = "All seats"
+[[dimension.hierarchy.level]]
+name = "Seat"
+key = "seat"
+"""
+SIZED = """SELECT {{{columns}}} ON 0, CROSSJOIN({{[Size].[Size].Members}}, {{{rows}}}) ON 1
+  FROM [Firms] WHERE ([Measures].[{name}])"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nobody_is_told_by_two_divisions_that_are_one_at_some_member(
+    tmp_path: Path, store: Store, seed: int
+) -> None:
+    one = ("[Activity].[Activity].Members", "[Seat].[All], [Seat].[Seat].Members")
+    other = ("[Activity].[All], [Activity].[Activity].Members", "[Place].[Town].Members")
+    folder = write_office(
+        tmp_path / "office",
+        seated(seed, 90),
+        PUBLICATION.replace("[confidentiality]\n", "[confidentiality]\neffort = 1\n", 1),
+        CUBE.replace('[[dimension]]\nname = "Size"', f'{SEAT}[[dimension]]\nname = "Size"'),
+        {
+            f"{name}{number}".lower(): sheet(SIZED.format(columns=sides[0], rows=sides[1], name=name))
+            for name in ("Firms", "Turnover")
+            for number, sides in enumerate((one, other))
+        },
+    )
+    ran = Ran(folder, store)
+
+    (cells,) = ran.crawl.cubes
+    (verdicts,) = ran.primaries.cubes
+    leaves = list(product(TOWNS, ACTIVITIES))
+    n = 0
+    for name in ("Firms", "Turnover"):
+        told, values, sensitive = [], [], []
+        most = np.full(len(leaves), np.inf)
+        for row, key in enumerate(cells.keys(np.arange(cells.n_published))):
+            if f"[Measures].[{name}]" not in key or "[Size].&[small]" not in key:
+                continue
+            town = re.search(r"\[(?:Town|Seat)\]\.&\[(\w+)\]", key)
+            kind = re.search(r"\[Activity\]\.&\[(\w+)\]", key)
+            inside = np.array(
+                [(not town or town[1] == a) and (not kind or kind[1] == b) for a, b in leaves], dtype=float
+            )
+            if ran.release.status[row] == CellStatus.EMPTY:
+                most[inside > 0] = 0
+            elif ran.release.status[row] == CellStatus.SHOWN:
+                told.append(inside)
+                values.append(cells.values[row])
+            elif verdicts.sensitive[row]:
+                sensitive.append((row, inside))
+        n += len(sensitive)
+        bounds = np.stack([np.zeros(len(leaves)), most], axis=1)
+        for row, vector in sensitive:
+            low, high = (
+                sign * best.fun if best.status == 0 else -sign * np.inf
+                for sign in (1.0, -1.0)
+                for best in [linprog(sign * vector, A_eq=np.array(told), b_eq=values, bounds=bounds)]
+            )
+            assert low <= cells.values[row] - verdicts.lpl[row] + 1e-6, cells.keys(np.array([row]))
+            assert high >= cells.values[row] + verdicts.upl[row] - 1e-6, cells.keys(np.array([row]))
+    assert n > 3
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1))
+def test_cells_of_a_slice_are_those_that_they_are_tied_to(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    n = 300
+    given_, first = chance.integers(1, 5, n), chance.integers(1, 6, n)
+    says = chance.permutation(6)[: 5 + 1] // int(chance.integers(1, 3)) + 1
+    second = np.where(np.isin(given_, [1, 2]), says[first], chance.integers(1, 7, n))
+    kinds = [given_, first, second]
+    cube, facts = facts_of(kinds, {"count": np.ones(n)})
+    found = find_slices(cube, facts)
+    assert found
+    space = Space.of(cube)
+    table = np.array(
+        [[0, g, a, b] for g in range(5) for a in range(6) for b in range(int(second.max()) + 1)],
+        dtype=np.int32,
+    )
+    tight = tightened(space, found, table)
+
+    def value(cell: np.ndarray) -> int:
+        inside = np.ones(n, dtype=bool)
+        for column, leaf in enumerate(kinds, 1):
+            member = int(cell[column])
+            own = member < space.own[column]
+            members = [member] if own else [m for m, _ in space.extra(column, member).terms or ()]
+            inside &= np.isin(leaf, members) | (0 in members)
+        return int(inside.sum())
+
+    assert [value(cell) for cell in tight] == [value(cell) for cell in table]
+    assert (tight != table).any()
+    # Cells at members of which nothing is said are left alone, and so are all where nothing holds.
+    apart = ~np.isin(table[:, 1], [1, 2])
+    assert (tight[apart] == table[apart]).all()
+    assert not find_slices(*facts_of([given_, first, chance.integers(1, 7, n)], {"count": np.ones(n)}))
