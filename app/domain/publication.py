@@ -48,6 +48,10 @@ class Parameter:
     at: Position
 
 
+#: Queries, or parameters, of one sheet: more are no page that anybody reads.
+MOST_ON_SHEET = 100
+
+
 @dataclass(frozen=True)
 class Sheet:
     """A page of the publication; ``id`` is its path, as in ``income/region-sex-age``."""

@@ -14,6 +14,7 @@ from tomlkit.items import AoT, Array, InlineTable, Table
 from app.domain.errors import Mistake, UserError
 from app.domain.toml import read_toml
 from app.domain.version import Files
+from app.office.sheet_form import LONGEST_FORM
 from app.pipeline.define_rules import DECISIONS, PARAMETERS, RESERVED, WEIGHTS
 
 __all__ = [
@@ -148,6 +149,8 @@ def write_rules(text: str, form: RulesForm, cubes: Mapping[str, Sequence[str]]) 
     before = read_rules(text, cubes)
     if before == form:
         return text
+    if len(text) > LONGEST_FORM:
+        raise UserError(Mistake(FILE, 0, 0, "The file is too long for a form.", _AS_TEXT))
     try:
         document = tomlkit.parse(text)
     except TOMLKitError:

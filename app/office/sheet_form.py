@@ -11,8 +11,11 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Table
 
 from app.domain.errors import Mistake, UserError
+from app.domain.publication import MOST_ON_SHEET
 
 VIEWS = ("table", "chart", "map")
+#: Letters of a text that is shown as a form; the reader that keeps comments takes seconds for more.
+LONGEST_FORM = 100_000
 CHARTS = ("", "bar", "line", "stacked", "pyramid", "scatter")
 
 
@@ -158,6 +161,8 @@ def new_folder(title: str, language: str) -> str:
 
 
 def _parsed(text: str, path: str) -> tomlkit.TOMLDocument:
+    if len(text) > LONGEST_FORM:
+        raise UserError(Mistake(path, 0, 0, "The file is too long for a form.", "Edit the sheet as text."))
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:
@@ -181,6 +186,9 @@ def _tables(document: Any, key: str, path: str) -> list[Any]:
     found = document.get(key, [])
     if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
         raise UserError(Mistake(path, 0, 0, f"Key {key} isn't a list of tables.", "Edit the sheet as text."))
+    if len(found) > MOST_ON_SHEET:
+        # The form would send fewer than there are, and the others would be lost.
+        raise UserError(Mistake(path, 0, 0, "The file is too long for a form.", "Edit the sheet as text."))
     return list(found)
 
 

@@ -20,6 +20,8 @@ WEIGHTS = ("value", "unit", "log", "distance")
 #: Aggregators of measures that others may be weighed by: a cell's is the sum over its contributors.
 WEIGHING = ("sum", "count")
 DECISIONS = ("hide", "show", "waive")
+#: Decisions on single cells.
+MOST_CELLS = 20_000
 RESERVED = ("zeros", "insiders", "effort", "cells")
 
 #: Parameters of each rule: those it must have, those it may have.
@@ -210,7 +212,7 @@ def _rules(table: Reader) -> Iterator[RuleDefinition]:
 
 
 def _decisions(section: Reader, cubes: Mapping[str, CubeDefinition]) -> Iterator[CellDecision]:
-    for table in section.tables("cells"):
+    for table in section.tables("cells", most=MOST_CELLS):
         cube = table.text("cube", required=len(cubes) != 1) or next(iter(cubes), "")
         measure = table.text("measure", required=True) or ""
         if cubes and cube not in cubes:

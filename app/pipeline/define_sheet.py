@@ -11,6 +11,7 @@ from typing import Any, get_args
 from app.domain.cube import Texts
 from app.domain.errors import UserError
 from app.domain.publication import (
+    MOST_ON_SHEET,
     CubeDefinition,
     Parameter,
     Position,
@@ -74,7 +75,7 @@ def _parameters(
     reader: Reader, languages: tuple[str, ...], cubes: Mapping[str, CubeDefinition]
 ) -> Iterator[Parameter]:
     seen: set[str] = set()
-    for table in reader.tables("parameter"):
+    for table in reader.tables("parameter", most=MOST_ON_SHEET):
         name = table.text("name", required=True) or ""
         if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             table.wrong(f"{name!r} can't be a parameter's name.", "Use letters, digits and _.", "name")
@@ -97,7 +98,7 @@ def _queries(
     reader: Reader, languages: tuple[str, ...], cubes: Mapping[str, CubeDefinition], parameters: set[str]
 ) -> Iterator[QueryDefinition]:
     seen: set[str] = set()
-    for number, table in enumerate(reader.tables("query", required=True), 1):
+    for number, table in enumerate(reader.tables("query", required=True, most=MOST_ON_SHEET), 1):
         identity = table.text("id") or f"q{number}"
         if not re.fullmatch(r"[A-Za-z0-9_-]+", identity):
             table.wrong(f"{identity!r} can't be a query's id.", "Use letters, digits, - and _.", "id")

@@ -16,27 +16,39 @@ from app.domain.cube import Texts
 from app.domain.errors import Mistake
 from app.domain.publication import Position
 from app.domain.texts import unprintable
-from app.domain.toml import read_toml
+from app.domain.toml import MOST_VALUES, TooMuchError, read_toml
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
 
 Path_ = tuple[str | int, ...]
 
 _LONG_NUMBER = re.compile(r"[0-9_]{1000,}")
-#: Neither XML nor a spreadsheet can hold them, and no reader sees them.
+#: Tables in a list, where nothing else is said; names are compared each with each.
+MOST_TABLES = 1000
+#: Mistakes that are noted: whoever made so many reads no further, and each is looked up among all names.
+MOST_MISTAKES = 500
 
 #: Stands for the start of a text in a path.
 TEXT = -1
 
 
 class Mistakes:
-    """Mistakes of all files, in the order found."""
+    """The first mistakes of all files, in the order found."""
 
     def __init__(self) -> None:
         self.found: list[Mistake] = []
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many were found that no more are noted."""
+        return len(self.found) > MOST_MISTAKES
+
     def add(self, at: Position, cause: str, remedy: str = "") -> None:
-        self.found.append(Mistake(at.file, at.line, at.column, cause, remedy))
+        if len(self.found) < MOST_MISTAKES:
+            self.found.append(Mistake(at.file, at.line, at.column, cause, remedy))
+        elif not self.is_full:
+            said = f"There are more than {MOST_MISTAKES} mistakes; the first ones are named."
+            self.found.append(Mistake(at.file, 0, 0, said, "Mend those, then check again."))
 
 
 def nearest(name: str, names: Sequence[str], what: str = "Did you mean") -> str:
@@ -72,6 +84,9 @@ def read_document(path: Path, file: str, mistakes: Mistakes) -> Reader | None:
         return None
     except RecursionError:
         mistakes.add(Position(file, 0), "The values are nested too deeply.", "Write them flatter.")
+        return None
+    except TooMuchError:
+        mistakes.add(Position(file, 0), f"There are more than {MOST_VALUES} values.", "Divide the file.")
         return None
     except ValueError:
         # The parser's only other objection.
@@ -212,9 +227,12 @@ class Reader:
         value = self.take(key, dict, f"a table [{key}]", required)
         return None if value is None else self._inner(value, key)
 
-    def tables(self, key: str, required: bool = False) -> Iterator[Reader]:
-        """The tables of a list: ``[[key]]`` or an array of inline tables."""
+    def tables(self, key: str, required: bool = False, most: int = MOST_TABLES) -> Iterator[Reader]:
+        """The tables of a list, ``[[key]]`` or an array of inline tables; none where there are too many."""
         value = self.take(key, list, f"one or several tables [[{key}]]", required)
+        if value is not None and len(value) > most:
+            self.wrong(f"There are {len(value)} {key} here; {most} is the most.", "Divide them.", key)
+            return
         for number, item in enumerate(value or ()):
             if isinstance(item, dict):
                 yield self._inner(item, key, number)
@@ -223,10 +241,12 @@ class Reader:
 
     def done(self, *more: str) -> None:
         """Note every key that no one has asked for."""
-        known = [*self._taken, *more]
+        known = {*self._taken, *more}
         for key in self.values:
+            if self.mistakes.is_full:
+                return
             if key not in known:
-                self.wrong(f"Key {key} is unknown here.", nearest(key, sorted(set(known))), key)
+                self.wrong(f"Key {key} is unknown here.", nearest(key, sorted(known)), key)
 
     def _inner(self, values: Mapping[str, Any], *keys: str | int) -> Reader:
         return Reader(values, (*self._path, *keys), self._places, self.file, self.mistakes)
@@ -243,6 +263,8 @@ def _note_syntax(text: str, file: str, message: str, mistakes: Mistakes) -> None
         node = stack.pop()
         if node.is_error or node.is_missing:
             lines.setdefault(node.start_point[0] + 1, "This isn't TOML")
+            if len(lines) > MOST_MISTAKES:
+                break
         elif node.has_error:
             stack.extend(node.children)
     for line, said in lines.items():

@@ -12,6 +12,7 @@ import numpy as np
 from app.domain.cube import Cube, Hierarchy, text_in
 from app.domain.masked import CellStatus
 from app.domain.observations import observations_of
+from app.domain.patience import Patience
 from app.serve.port import Asked
 from app.web.contexts import BuilderPage, BuilderPart, Chooser, Link, Option, QueryAnswer
 from app.web.fields import Known
@@ -225,7 +226,7 @@ def _look(pairs: Sequence[tuple[str, str]], number: int) -> Look:
 
 def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:
     _ = translations(site.language).gettext
-    download = query_download(site, asked, mdx)
+    download = query_download(site, asked, mdx, Patience())
     shown = window(asked.masked, (1, 1))[0]
     said = urlencode({"mdx": mdx})
     return QueryAnswer(
@@ -253,8 +254,8 @@ def _notes(asked: Asked, language: str) -> str:
     return f"{by_figures_note(language)} {signs}" if asked.masked.by_figures else signs
 
 
-def query_download(site: Site, asked: Asked, mdx: str) -> TableDownload:
-    """The answer to a reader's query, for files."""
+def query_download(site: Site, asked: Asked, mdx: str, patience: Patience) -> TableDownload:
+    """The answer to a reader's query, for files, which are made as long as ``patience`` lasts."""
     _ = translations(site.language).gettext
     catalogue, language = site.contents.catalogue, site.language
     cube = catalogue.cubes[asked.cube]
@@ -283,7 +284,8 @@ def query_download(site: Site, asked: Asked, mdx: str) -> TableDownload:
         address=f"{site.root}/query?{urlencode({'mdx': mdx})}",
         words=file_words(language),
         context=context,
-        lay_out=lambda: lay_out(asked.masked, captions, language),
+        lay_out=lambda: lay_out(asked.masked, captions, language, patience=patience),
         draw_chart=lambda: None,
         draw_maps=tuple,
+        patience=patience,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 
 from starlette.responses import Response
 
 from app import __version__
+from app.domain.patience import Patience
 from app.serve.stamp import Stamp
 from app.web.desk import ANYONE
 from app.web.formats.download import Download, TableDownload
@@ -60,6 +62,8 @@ def _response(
         return form.parts(cast(TableDownload, download))
 
     if form.streams and len(download.cells) > LONG:
+        # Made as fast as it is read, by whichever thread: nobody's clock runs for it.
+        download = replace(download, patience=Patience())
         return Stream(parts, form.media_type, stamps, _tag(form, download), caching, told)
     body = b"".join(parts())
     return Reply(body, form.media_type, stamps, cache_control=caching, headers=told, keep=keep)

@@ -107,7 +107,7 @@ class Queries:
                 served = self._desk.reader.ask(request.scope[RELEASE], mdx, patience)
             except UserError:
                 raise RefusalError(400) from None
-            download = query_download(site, served.asked, mdx)
+            download = query_download(site, served.asked, mdx, patience)
             return file_response(form, download, (served.stamp,), "query", caching(request))
 
         return await self._gate.answer(request, answered)
@@ -135,7 +135,7 @@ class Queries:
             except UserError as error:
                 told = RefusalError(400, NO_ANSWER).sentence(language)
                 return _mistaken(told, translated(error.mistakes, partial(in_words_of, language=language)))
-            download = query_download(site, served.asked, text)
+            download = query_download(site, served.asked, text, patience)
             return file_response(form, download, (served.stamp,), "query", NO_STORE)
 
         return await self._gate.answer(request, answered)

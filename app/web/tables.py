@@ -15,6 +15,7 @@ import numpy as np
 from app.domain.cube import Hierarchy, Level, Texts, text_in
 from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.domain.numbers import format_value
+from app.domain.patience import Patience
 
 #: Unique name of the hierarchy of measures.
 MEASURES = "[Measures]"
@@ -203,16 +204,18 @@ def lay_out(
     toggles: Mapping[str, Toggle] | None = None,
     here: tuple[int, int] | None = None,
     depths: Sequence[int] | None = None,
+    patience: Patience | None = None,
 ) -> Table:
     """The table of a masked cellset in a language.
 
     ``toggles`` are by unique name of the member; ``here`` is the row and column that is pointed at;
-    ``depths`` is the `nesting` of the rows when they are a part of a larger table.
+    ``depths`` is the `nesting` of the rows when they are a part of a larger table;
+    ``patience`` is asked at every row.
     """
     toggles = toggles or {}
     grid = grid_of(masked)
     units = _Units(masked, grid, language)
-    cells = _cells(masked, grid, language)
+    cells = _cells(masked, grid, language, patience or Patience())
     depths = nesting(grid.rows) if depths is None else depths
     rows = [
         (
@@ -246,18 +249,21 @@ def lay_out(
     )
 
 
-def _cells(masked: MaskedCellSet, grid: Grid, language: str) -> list[tuple[Cell, ...]]:
+def _cells(masked: MaskedCellSet, grid: Grid, language: str, patience: Patience) -> list[tuple[Cell, ...]]:
     states = {status: Cell(STATES[status]) for status in SIGNS}
     styles = masked.styles
-    return [
-        tuple(
-            states.get(status) or Cell("shown", format_value(value, styles[style], language))
-            for value, status, style in zip(values, statuses, numbers, strict=True)
+    rows = []
+    for values, statuses, numbers in zip(
+        grid.values.tolist(), grid.status.tolist(), grid.style.tolist(), strict=True
+    ):
+        patience.check()
+        rows.append(
+            tuple(
+                states.get(status) or Cell("shown", format_value(value, styles[style], language))
+                for value, status, style in zip(values, statuses, numbers, strict=True)
+            )
         )
-        for values, statuses, numbers in zip(
-            grid.values.tolist(), grid.status.tolist(), grid.style.tolist(), strict=True
-        )
-    ]
+    return rows
 
 
 def _head(

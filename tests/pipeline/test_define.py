@@ -208,3 +208,23 @@ def test_stray_and_badly_named_files_are_told(tmp_path: Path) -> None:
     (tmp_path / "sheets/bytes.toml").write_bytes(b'title.en = "x"\n# \xe9\n')
     told = {(item.file, item.line) for item in mistakes(tmp_path)}
     assert {("sheets/notes.txt", 0), ("sheets/a b.toml", 0), ("sheets/bytes.toml", 2)} <= told
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("order = [" + "1," * 200_000 + "]", "more than 100000 values"),
+        ("".join(f"k{n} = 1\n" for n in range(2000)), "more than 500 mistakes"),
+        ("= x\n" * 2000, "Invalid statement"),
+        ('[[query]]\nid = "q"\nmdx = "SELECT"\n' * 101, "101 query here"),
+    ],
+    ids=["values", "unknown keys", "broken lines", "queries"],
+)
+def test_a_text_of_more_than_anybody_writes_is_refused_in_few_words(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    folder = write_office(tmp_path)
+    (folder / "sheets/coast.toml").write_text(text)
+    found = mistakes(folder)
+    assert len(found) <= 501
+    assert any(said in mistake.cause for mistake in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,12 @@ from starlette.types import ASGIApp
 from app.bootstrap.jobs import perform_errand
 from app.db.jobs import JobTable
 from app.domain.job import JobState, Lease
-from app.domain.people import Role
+from app.domain.people import Role, command_line
 from app.domain.progress import StepProgress
 from app.office.office import Office
 from app.office.process import Errand
 from tests.pipeline.offices import write_office
-from tests.studio.visitors import Visitor
+from tests.studio.visitors import NAMES, Visitor
 
 
 @pytest.fixture
@@ -147,6 +148,31 @@ def test_events_tell_the_whole_state_and_end_with_the_job(
     assert "no luck &lt;script&gt;" in told["html"]
     assert "<script" not in told["html"]
     assert admin.get("/studio/jobs/999/events").status_code == 404
+
+
+@pytest.mark.parametrize("by", ["signing out", "losing the role", "a closed account"])
+def test_events_end_once_their_reader_may_no_longer_read_them(
+    office: Office, studio: ASGIApp, table: JobTable, version: int, by: str
+) -> None:
+    admin = Visitor(studio).sign_in(Role.ADMIN)
+    admin.post("/studio/jobs", {"version": ""})
+    lease = claim(table)
+    reader, same = Visitor(studio).sign_in(Role.AUDITOR), Visitor(studio)
+    same.cookies.update(reader.cookies)
+    with ThreadPoolExecutor(1) as pool:
+        stream = pool.submit(reader.get, "/studio/jobs/1/events")
+        same.get("/studio/account")
+        account = next(item for item in office.people.accounts() if item.name == NAMES[Role.AUDITOR])
+        if by == "signing out":
+            assert same.post("/studio/sign-out").status_code == 303
+        elif by == "losing the role":
+            office.people.set_role(command_line("test"), account.id, Role.ANALYST)
+        else:
+            office.people.set_active(command_line("test"), account.id, False)
+        table.report(lease, StepProgress("suppress", 1, 4, "told afterwards", 10.0, 20.0))
+        answer = stream.result(timeout=60)
+    assert answer.status_code in (200, 401, 403)
+    assert "told afterwards" not in answer.text
 
 
 def test_an_analyst_sees_that_there_are_jobs_but_not_their_numbers(studio: ASGIApp, version: int) -> None:

@@ -21,6 +21,7 @@ from app.domain.patience import AbandonedError, OverdueError, Patience
 from app.domain.release import Release
 from app.serve.port import Asked
 from app.web.app import create_app
+from app.web.builder import QUERY_FORMATS
 from app.web.gate import Allowance, Gate
 from tests.web.office import MemoryStore
 from tests.web.test_xmla import execute
@@ -77,6 +78,31 @@ def test_a_query_that_takes_too_long_is_refused_in_one_sentence(language: str, w
     assert MDX in answers[0].text
     # Pages aren't questions.
     assert ask(site, f"/{language}/query").status_code == 200
+
+
+class Left:
+    """Answers a query whose reader leaves once the figures are there."""
+
+    def ask(self, text: str, release: Release, catalogue: Catalogue, patience: Patience) -> Asked:
+        asked = query_asker().ask(text, release, catalogue, patience)
+        patience.give_up()
+        return asked
+
+
+@pytest.mark.parametrize("form", [form.extension for form in QUERY_FORMATS])
+def test_a_file_is_made_no_longer_than_somebody_waits_for_it(form: str) -> None:
+    site = create_app(MemoryStore(), asker=Left())
+    assert ask(site, f"/api/v1/mdx?format={form}", "POST", TEXT, MDX.encode()).status_code == 503
+    assert ask(site, f"/en/query.{form}?{httpx.QueryParams({'mdx': MDX})}").status_code == 503
+
+
+@pytest.mark.parametrize("form", ["Multidimensional", "Tabular"])
+def test_a_message_is_written_no_longer_than_somebody_waits_for_it(form: str) -> None:
+    answer = ask(
+        create_app(MemoryStore(), asker=Left()), "/xmla", "POST", XML, execute(MDX, f"<Format>{form}</Format>").encode()
+    )
+    assert answer.status_code == 503
+    assert "Fault" in answer.text
 
 
 class Patient(Endless):

@@ -95,7 +95,7 @@ def rows(
     styles = max(len(closing), 1)
     ends = [line([*SDMX_STATUS[status], *fields]) for status in SDMX_STATUS for fields in closing or [()]]
     closed: Texts = np.array(ends, object)
-    for block in download.cells.blocks(BLOCK):
+    for block in download.blocks(BLOCK):
         parts = [
             texts[codes].tolist() for texts, codes in zip(opened, block.members, strict=True) if len(texts)
         ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 
 from app.domain.cube import Cube, text_in
 from app.domain.masked import MaskedCellSet
-from app.domain.observations import Observations
+from app.domain.observations import Block, Observations
+from app.domain.patience import Patience
 from app.web.charts import Chart
 from app.web.maps import AreaMap
 from app.web.tables import Table
@@ -21,7 +22,7 @@ class Download:
 
     ``address`` is the path of the page that shows them, ``words`` are what files say in the reader's
     language. ``office`` (the publisher's name) and ``identity`` (of the query) are the same in all
-    languages.
+    languages. ``patience`` is asked by whatever makes a file, at every row or block of it.
     """
 
     cells: Observations
@@ -36,6 +37,19 @@ class Download:
     released: datetime
     address: str
     words: Mapping[str, str]
+    patience: Patience = field(default_factory=Patience, kw_only=True)
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """All cells, ``size`` at a time, as long as somebody waits for them.
+
+        Raises
+        ------
+        OverdueError
+        AbandonedError
+        """
+        for block in self.cells.blocks(size):
+            self.patience.check()
+            yield block
 
     def of(self, cells: Observations) -> Download:
         """The same of other cells."""

@@ -17,6 +17,8 @@ from app.web.tables import SIGNS
 from app.web.words import by_figures_note
 
 MEDIA_TYPE = "text/html; charset=utf-8"
+#: Pieces of the page that are written at once.
+_AT_ONCE = 1000
 
 
 def parts(download: TableDownload) -> Iterator[bytes]:
@@ -35,7 +37,11 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         note=by_figures_note(download.language) if download.masked.by_figures else "",
         source=" · ".join(filter(None, said)),
     )
-    yield _environment(download.language).get_template(fragment.template).render(page=fragment).encode()
+    pieces = _environment(download.language).get_template(fragment.template).stream(page=fragment)
+    pieces.enable_buffering(_AT_ONCE)
+    for piece in pieces:
+        download.patience.check()
+        yield piece.encode()
 
 
 @cache

@@ -38,7 +38,7 @@ def parts(download: Download) -> Iterator[bytes]:
     total = prod(size)
     values: dict[int, Any] = {}
     status: dict[str, str] = {}
-    for block in cells.blocks(BLOCK):
+    for block in download.blocks(BLOCK):
         places = np.zeros(len(block.status), np.int64)
         for extent, codes in zip(size, block.members, strict=True):
             places = places * extent + codes

@@ -68,6 +68,6 @@ def parts(download: Download) -> Iterator[bytes]:
 
     stream = BufferOutputStream()
     with pq.ParquetWriter(stream, schema, compression="none") as writer:
-        for block in cells.blocks(_BLOCK):
+        for block in download.blocks(_BLOCK):
             writer.write_batch(batch(block))
     yield bytes(stream.getvalue().to_pybytes())

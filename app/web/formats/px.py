@@ -190,6 +190,7 @@ def _figures(
     width = prod(len(variable.names) for variable in heading)
     figures = figures or [_ABSENT] * (width * prod(len(variable.names) for variable in stub))
     for row in range(0, len(figures), max(width, 1)):
+        download.patience.check()
         for start in range(row, row + width, _IN_A_LINE):
             yield " ".join(figures[start : min(start + _IN_A_LINE, row + width)])
 

@@ -41,7 +41,7 @@ def parts(download: Download) -> Iterator[bytes]:
     units, decimals = (list(dict.fromkeys(column)) for column in ([u for u, _ in said], [d for _, d in said]))
     styles = [(units.index(unit), decimals.index(digits)) for unit, digits in said]
     observations: dict[str, list[Any]] = {}
-    for block in cells.blocks(BLOCK):
+    for block in download.blocks(BLOCK):
         for members, status, value, style in zip(
             zip(*(codes.tolist() for codes in block.members), strict=True) if block.members else [()],
             block.status.tolist(),

@@ -107,6 +107,7 @@ def _write_body(sheet: Worksheet, table: Table, download: TableDownload, row: in
             _put(sheet, row, 1, group.heading).font = Font(bold=True)
             row += 1
         for line in group.rows:
+            download.patience.check()
             name = f"{line.header.text} ({line.header.unit})" if line.header.unit else line.header.text
             _put(sheet, row, 1, name).alignment = Alignment(indent=line.header.depth)
             for column, (figure, state, number) in enumerate(

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from app.domain.errors import CelosiaError, Mistake, UserError
 from app.domain.people import Permission
+from app.domain.publication import MOST_ON_SHEET
 from app.domain.version import LONGEST_TEXT, Files, Version
 from app.office.sheet_form import CHARTS, VIEWS, ParameterForm, QueryForm, SheetForm, read_form, write_form
 from app.web.language import marked as _
@@ -19,8 +20,6 @@ from app.web.studio.shell import as_document
 from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
 
 routes = Routes()
-
-_MOST_PARTS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +171,15 @@ def _sheet(
 def _under(form: SheetForm, mistakes: tuple[Mistake, ...]) -> tuple[tuple[Mistake, ...], ...]:
     """The mistakes of each query: those whose line is one of its own and of no other."""
     found: list[list[Mistake]] = [[] for _query in form.queries]
+    holders: dict[str, set[int]] = {}
+    for number, query in enumerate(form.queries):
+        for own in query.mdx.splitlines():
+            holders.setdefault(own.strip(), set()).add(number)
     for mistake in mistakes:
         line = mistake.excerpt.partition("\n")[0].strip()
-        there = [
-            number
-            for number, query in enumerate(form.queries)
-            if line and line in (own.strip() for own in query.mdx.splitlines())
-        ]
+        there = holders.get(line, ()) if line else ()
         if len(there) == 1:
-            found[there[0]].append(mistake)
+            found[next(iter(there))].append(mistake)
     return tuple(map(tuple, found))
 
 
@@ -213,7 +212,7 @@ def _read(visit: Visit, languages: tuple[str, ...]) -> SheetForm:
 
     do = visit.text("do")
     parameters, queries = [], []
-    for number in range(_MOST_PARTS):
+    for number in range(MOST_ON_SHEET):
         if f"p{number}.name" in visit.form and do != f"drop-p{number}":
             parameters.append(
                 ParameterForm(
@@ -251,7 +250,7 @@ def complete(visit: Visit) -> Response:
     text, caret, names = body.get("text"), body.get("caret"), body.get("parameters", [])
     if not isinstance(text, str) or not isinstance(caret, int) or not isinstance(names, list):
         raise RefusedError(400)
-    known = tuple(name for name in names if isinstance(name, str))[:_MOST_PARTS]
+    known = tuple(name for name in names if isinstance(name, str))[:MOST_ON_SHEET]
     files = visit.office.versions.files(draft)
     found = visit.office.previews.complete(files, text[:100_000], caret, known, visit.language)
     return visit.json(

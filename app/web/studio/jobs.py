@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 from typing import Any, ClassVar
 
@@ -171,7 +171,7 @@ async def events(visit: Visit) -> Response:
     """The job's page as it changes: server-sent events, each with the whole fragment.
 
     A reader that was cut off asks again with the number of the last event it saw, or without: it gets what
-    is, not what was. After some minutes the stream ends, so that who may no longer read isn't sent more.
+    is, not what was. Who signs out, or may no longer read it, is sent nothing more from then on.
     """
     view = await run_sync(_view, visit)
     if not _STREAMS.acquire(blocking=False):
@@ -279,6 +279,8 @@ class _Stream:
 
     def _news(self) -> tuple[str, bool]:
         """The fragment as an event, empty when nothing has happened, and whether it is the last."""
+        if not self._may_read():
+            return "", True
         jobs = self._visit.office.jobs
         found = jobs.events(self._job, self._seen)
         if not found and self._began:
@@ -290,6 +292,15 @@ class _Stream:
         page = JobFragment(self._visit.frame(""), progress)
         body = json.dumps({"html": self._visit.studio.render(page).decode(), "over": progress.is_over})
         return f"id: {self._seen}\ndata: {body}\n\n", progress.is_over
+
+    def _may_read(self) -> bool:
+        """Whether whoever asked is still signed in and may see a job; asked before each look."""
+        try:
+            actor = self._visit.studio.actor_of(self._visit.request)
+        except RefusedError:
+            return False
+        self._visit = replace(self._visit, actor=actor)
+        return actor.may(Permission.READ_CONFIDENTIAL)
 
 
 def _submit(visit: Visit, wish: str) -> int:

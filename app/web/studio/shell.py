@@ -202,21 +202,32 @@ class _Studio:
             401 for a token that isn't valid.
         """
         people = self.office.people
-        cookie = request.cookies.get(SESSION, "")
+        actor = self.actor_of(request)
+        by_token = bool(request.headers.get("authorization", ""))
+        cookie = "" if by_token else request.cookies.get(SESSION, "")
+        if not by_token and people.unsigned(cookie) is None:
+            cookie = people.visit_cookie()
+        client = request.client.host if request.client else ""
+        return Visit(request, self.office, self, actor, self.language_of(request), cookie, _address(client))
+
+    def actor_of(self, request: Request) -> Actor:
+        """Who sent a request, and what they may do by now.
+
+        Raises
+        ------
+        RefusedError
+            401 for a token that isn't valid.
+        """
+        people = self.office.people
         bearer = request.headers.get("authorization", "")
-        actor: Actor = CITIZEN
         if bearer:
             scheme, _space, text = bearer.partition(" ")
             found = people.actor_of_token(text.strip()) if scheme.lower() == "bearer" else None
             if found is None:
                 raise RefusedError(401)
-            actor, cookie = found, ""
-        elif cookie:
-            actor = people.actor_of_cookie(cookie)
-        if not bearer and people.unsigned(cookie) is None:
-            cookie = people.visit_cookie()
-        client = request.client.host if request.client else ""
-        return Visit(request, self.office, self, actor, self.language_of(request), cookie, _address(client))
+            return found
+        cookie = request.cookies.get(SESSION, "")
+        return people.actor_of_cookie(cookie) if cookie else CITIZEN
 
     def language_of(self, request: Request) -> str:
         """The language asked for, or chosen before, or liked best."""

@@ -75,13 +75,18 @@ class StudioPage(Protocol):
 
 
 class Renders(Protocol):
-    """What turns a page into bytes; ``secure`` says whether cookies travel over HTTPS alone."""
+    """What turns a page into bytes; ``secure`` says whether cookies travel over HTTPS alone.
+
+    ``actor_of`` says who a request's sender is by now: a citizen once signed out.
+    """
 
     secure: bool
 
     def render(self, page: StudioPage) -> bytes: ...
 
     def base(self, visit: Visit) -> str: ...
+
+    def actor_of(self, request: Request) -> Actor: ...
 
     def navigation(self, visit: Visit) -> tuple[NavItem, ...]: ...
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from app.domain.cube import Cube, Hierarchy, text_in
 from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
 from app.domain.numbers import format_value
+from app.domain.patience import Patience
 from app.serve.port import Asked
 from app.web.words import by_figures_note
 from app.web.xmla.discover import LCIDS
@@ -47,8 +48,9 @@ _DRILLED, _SAME_PARENT, _MOST_CHILDREN = 0x10000, 0x20000, 0xFFFF
 class _Writer:
     """Writes one answer."""
 
-    def __init__(self, asked: Asked, cube: Cube, language: str) -> None:
+    def __init__(self, asked: Asked, cube: Cube, language: str, patience: Patience) -> None:
         self.asked = asked
+        self.patience = patience
         self.masked: MaskedCellSet = asked.masked
         self.language = language
         self.trees: Mapping[str, Hierarchy] = {tree.unique_name: tree for tree in cube.hierarchies}
@@ -102,6 +104,7 @@ class _Writer:
     ) -> str:
         parts: list[str] = []
         for place, position in enumerate(positions):
+            self.patience.check()
             parts.append("<Tuple>")
             for column, member in enumerate(position):
                 before = positions[place - 1][column] if place else None
@@ -146,6 +149,7 @@ class _Writer:
     def cells(self, first: int, last: int) -> str:
         parts = []
         for place in range(first, last):
+            self.patience.check()
             inner = "".join(self._cell(place))
             # An empty cell is one that isn't told of.
             if inner:
@@ -191,10 +195,21 @@ def plain(value: float | str) -> str:
 
 
 def dataset_xml(
-    asked: Asked, cube: Cube, language: str, content: str, cells: tuple[int, int] = (-1, -1)
+    asked: Asked,
+    cube: Cube,
+    language: str,
+    content: str,
+    patience: Patience,
+    cells: tuple[int, int] = (-1, -1),
 ) -> str:
-    """A masked answer as an mddataset; ``cells`` are the first and the last one wanted, -1 for all."""
-    writer = _Writer(asked, cube, language)
+    """A masked answer as an mddataset; ``cells`` are the first and the last one wanted, -1 for all.
+
+    Raises
+    ------
+    OverdueError, AbandonedError
+        ``patience`` is at its end.
+    """
+    writer = _Writer(asked, cube, language, patience)
     n = math.prod(writer.masked.shape)
     first = max(cells[0], 0)
     last = n if cells[1] < 0 else min(cells[1] + 1, n)
@@ -207,12 +222,17 @@ def dataset_xml(
     return "".join(parts)
 
 
-def table_xml(asked: Asked, cube: Cube, language: str, content: str) -> str:
+def table_xml(asked: Asked, cube: Cube, language: str, content: str, patience: Patience) -> str:
     """A masked answer as a rowset: a column for each level on the rows, and one for each tuple of columns.
 
     A cell that is hidden isn't there, like an empty one: a table has no place to tell them apart.
+
+    Raises
+    ------
+    OverdueError, AbandonedError
+        ``patience`` is at its end.
     """
-    writer = _Writer(asked, cube, language)
+    writer = _Writer(asked, cube, language, patience)
     masked, axes = writer.masked, writer.masked.axes
     depths: dict[str, set[int]] = {}
     for axis in axes[1:]:
@@ -236,6 +256,7 @@ def table_xml(asked: Asked, cube: Cube, language: str, content: str) -> str:
     def rows() -> Iterator[Row]:
         shape = masked.shape
         for number in range(math.prod(shape[1:])):
+            patience.check()
             rest, found = number, dict[str, object]()
             chosen: dict[str, AxisMember] = {}
             for axis, size in zip(axes[1:], shape[1:], strict=True):

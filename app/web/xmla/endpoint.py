@@ -94,18 +94,18 @@ def _execute(
     cells = _range(request, "beginrange"), _range(request, "endrange")
     try:
         served = reader.ask(catalogue.release_id, statement, patience)
+        cube = catalogue.cubes[served.asked.cube]
+        if content == "None":
+            root = empty_xml()
+        elif form == "tabular":
+            root = table_xml(served.asked, cube, language, content, patience)
+        else:
+            root = dataset_xml(served.asked, cube, language, content, patience, cells)
     except UserError as error:
         told = translated(error.mistakes, partial(in_words_of, language=language))
         raise client_fault("\n".join(map(str, told))) from None
     except OverdueError as error:
         raise client_fault(too_long(error).sentence(language)) from None
-    cube = catalogue.cubes[served.asked.cube]
-    if content == "None":
-        root = empty_xml()
-    elif form == "tabular":
-        root = table_xml(served.asked, cube, language, content)
-    else:
-        root = dataset_xml(served.asked, cube, language, content, cells)
     return 200, answer("Execute", root, session), (served.stamp,)
 
 
