@@ -98,9 +98,8 @@ def test_a_file_is_made_no_longer_than_somebody_waits_for_it(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["Multidimensional", "Tabular"])
 def test_a_message_is_written_no_longer_than_somebody_waits_for_it(form: str) -> None:
-    answer = ask(
-        create_app(MemoryStore(), asker=Left()), "/xmla", "POST", XML, execute(MDX, f"<Format>{form}</Format>").encode()
-    )
+    site, asked = create_app(MemoryStore(), asker=Left()), execute(MDX, f"<Format>{form}</Format>")
+    answer = ask(site, "/xmla", "POST", XML, asked.encode())
     assert answer.status_code == 503
     assert "Fault" in answer.text
 
