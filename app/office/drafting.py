@@ -9,6 +9,7 @@ from app.domain.people import Actor, Permission
 from app.domain.toml import read_toml
 from app.domain.version import Files, Upload, Version
 from app.office.journal import Journal
+from app.office.named_files import facts_place
 from app.office.versions import Versions, diff_files
 
 
@@ -56,8 +57,17 @@ class Drafting:
         texts: Mapping[str, str],
         origin: str = "",
     ) -> Version:
-        """Put facts into a draft, with texts that go along with them."""
+        """Put facts into a draft, with texts that go along with them: the cube that is to be of these facts.
+
+        Raises
+        ------
+        UserError
+            If other facts are at ``path``, which another cube may name.
+        """
         files = self.files(draft)
+        cube = next((text for text in texts if text.startswith("cubes/")), "")
+        if facts_place(files, path, cube) != path:
+            raise UserError(f"There is something at {path} already.")
         uploads = {**files.uploads, path: upload.digest}
         return self._edit(actor, draft, Files({**files.texts, **texts}, uploads), origin)
 

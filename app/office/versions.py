@@ -23,6 +23,7 @@ from app.domain.version import (
     Version,
     text_digest,
 )
+from app.office.named_files import named_files
 
 #: Names the version that a folder was written from, so that it isn't written twice.
 MARK = ".version"
@@ -438,21 +439,10 @@ def require_inside(files: Files) -> None:
             cube = read_toml(text)
         except (ValueError, RecursionError):
             continue
-        for name in _named_files(cube):
-            place = os.path.normpath(f"cubes/{name}") if not os.path.isabs(name) else name
+        for name, place in named_files(cube):
             if place not in files.uploads and place not in files.texts:
                 cause = f"File {name} isn't part of the publication."
                 remedy = "Upload it, and name it by its place, as in ../data/firms.csv."
                 mistakes.append(Mistake(path, 0, 0, cause, remedy))
     if mistakes:
         raise UserError(mistakes)
-
-
-def _named_files(cube: Mapping[str, object]) -> Iterator[str]:
-    facts = cube.get("facts")
-    if isinstance(facts, dict) and isinstance(facts.get("file"), str):
-        yield facts["file"]
-    dimensions = cube.get("dimension")
-    for dimension in dimensions if isinstance(dimensions, list) else ():
-        if isinstance(dimension, dict) and isinstance(dimension.get("table"), str):
-            yield dimension["table"]

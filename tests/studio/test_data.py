@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from app.bootstrap import check_publication
 from app.domain.errors import UserError
 from app.domain.people import Role, command_line
+from app.domain.version import Files
 from app.office.intake import Writing, detect, normalise
 from app.office.office import Office
 from app.office.survey import Survey, survey
@@ -400,6 +401,83 @@ def test_a_cube_made_again_with_more_measures_has_rules_for_each_and_keeps_those
     version = office.versions.version(int(draft.rsplit("/", 1)[1]))
     rules = tomllib.loads(office.versions.files(version).texts["publication.toml"])["confidentiality"]["Mine"]
     assert (rules.keys(), rules["Number"]["rules"][0]["n"]) == ({"Number", "turnover", "staff"}, 4)
+
+
+def owned(letter: str) -> bytes:
+    """Facts that say whose they are."""
+    return written().replace(b"F0", letter.encode() + b"0") + b"\n"
+
+
+def add_cube(ana: Visitor, draft: str, name: str, body: bytes, cube: str) -> None:
+    address = ana.save(f"{draft}/data", files={"facts": (name, body, "text/csv")}).headers["location"]
+    made = ana.post(address.split("?")[0], form_of(ana.get(address).text) | {"cube": cube})
+    assert made.status_code == 303, made.text
+
+
+def facts_by_cube(office: Office, number: int) -> dict[str, bytes]:
+    files = office.versions.files(office.versions.version(number))
+    found = {}
+    for path, text in files.texts.items():
+        if path.startswith("cubes/"):
+            cube = tomllib.loads(text)
+            place = cube["facts"]["file"].removeprefix("../")
+            found[cube["name"]] = b"".join(office.versions.chunks(files.uploads[place]))
+    return found
+
+
+@pytest.mark.parametrize("begun_again", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["firms.csv", "FIRMS.csv", "firms.CSV", "a/firms.csv", "firms.csv.gz", "firms.xlsx.csv", "firms.x.csv"],
+)
+def test_facts_of_another_cube_are_never_replaced(
+    studio: ASGIApp, office: Office, name: str, begun_again: bool
+) -> None:
+    """Files of one name for two cubes: the second took the place of what the first counts, without a word."""
+    ana, draft = begin(studio)
+    add_cube(ana, draft, "firms.csv", owned("F"), "Firms")
+    if begun_again:
+        office.versions.publish(office.versions.draft(int(draft.rsplit("/", 1)[1])), "m")
+        draft = ana.post("/studio/drafts").headers["location"]
+    body = owned("G")
+    add_cube(ana, draft, name, gzip.compress(body) if name.endswith("gz") else body, "Farms")
+    add_cube(ana, draft, name, gzip.compress(body) if name.endswith("gz") else body, "far-ms")
+    # A name that makes the same name of a file.
+    add_cube(ana, draft, "firms-2.csv", owned("H"), "far ms")
+    found = {
+        cube: facts.split(b"\n")[1][:1]
+        for cube, facts in facts_by_cube(office, int(draft.rsplit("/", 1)[1])).items()
+    }
+    assert found == {"Firms": b"F", "Farms": b"G", "far-ms": b"G", "far ms": b"H"}
+
+
+def test_facts_are_replaced_for_the_cube_that_is_made_again_if_it_alone_counts_them(
+    studio: ASGIApp, office: Office
+) -> None:
+    ana, draft = begin(studio)
+    number = int(draft.rsplit("/", 1)[1])
+    for letter in "FG":
+        add_cube(ana, draft, "firms.csv", owned(letter), "Firms")
+        version = office.versions.draft(number)
+        assert office.versions.files(version).uploads.keys() == {"data/firms.csv"}
+        assert facts_by_cube(office, number)["Firms"] == owned(letter)
+    files = office.versions.files(version)
+    beside = files.texts["cubes/firms.toml"].replace('name = "Firms"', 'name = "Beside"', 1)
+    for other in (beside, "[[ no toml"):
+        version = office.versions.draft(number)
+        texts = {**files.texts, "cubes/beside.toml": other}
+        office.drafting.replace(command_line("t"), version, Files(texts, files.uploads))
+        for letter in "HI":
+            add_cube(ana, draft, "Firms.csv", owned(letter), "Firms")
+            uploads = office.versions.files(office.versions.draft(number)).uploads
+            bodies = {path: b"".join(office.versions.chunks(digest)) for path, digest in uploads.items()}
+            assert bodies["data/firms.csv"] == owned("G")
+            assert owned(letter) in bodies.values()
+            # What can't be read may name anything.
+            assert (len(bodies) == 2) is (letter == "H" or other == beside)
+    sent = ana.save(f"{draft}/data", files={"facts": ("f.csv", owned("F"), "text/csv")}).headers["location"]
+    refused = ana.post(sent.split("?")[0], form_of(ana.get(sent).text) | {"cube": "FIRMS"})
+    assert "There is a cube FIRMS already, in cubes/firms.toml." in refused.text
 
 
 def test_a_column_that_is_no_number_is_no_measure_and_the_form_stays(studio: ASGIApp) -> None:

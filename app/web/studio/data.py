@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from app.domain.errors import UserError
 from app.domain.people import Permission
-from app.domain.toml import read_toml
 from app.domain.version import Files, Version
 from app.office.cube_writer import LEVELS, ROLES, ColumnChoice, CubeChoice, with_rules, write_cube
 from app.office.intake import ENCODINGS, SEPARATORS, Writing, detect, normalise
+from app.office.named_files import cube_place, facts_place, name_of, same_name, stem_of
 from app.office.survey import Survey, survey, survey_database
 from app.web.language import marked as _
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages_of
@@ -228,7 +228,7 @@ def _wizard(
     chosen: tuple[ColumnChoice, ...] | None,
     wrong: str,
 ) -> WizardPage:
-    stem = re.split(r"[.]", name)[0].replace("-", " ").replace("_", " ").strip() or "facts"
+    stem = stem_of(name).replace("-", " ").replace("_", " ").strip() or "facts"
     rows = []
     for number, (facts, proposal) in enumerate(zip(found.columns, found.proposals, strict=True)):
         mine = chosen[number] if chosen is not None else None
@@ -311,7 +311,8 @@ def make_cube(visit: Visit) -> Response:
         try:
             draft = draft_as_read(visit)
             files = visit.office.versions.files(draft)
-            path, body = _facts_file(visit, files, place, name, writing, found, chosen)
+            wanted, body = _facts_file(visit, place, name, writing, found, chosen)
+            path = facts_place(files, wanted, cube_place(files, visit.text("cube").strip()))
             choice = _cube(visit, files, chosen, f"../{path}")
             texts = _texts(files, choice)
             kept = visit.office.versions.put_upload(body, PurePosixPath(path).name, visit.actor.name)
@@ -344,14 +345,13 @@ def _chosen(visit: Visit, found: Survey) -> tuple[ColumnChoice, ...]:
 
 def _facts_file(
     visit: Visit,
-    files: Files,
     place: Path,
     name: str,
     writing: Writing,
     found: Survey,
     chosen: tuple[ColumnChoice, ...],
 ) -> tuple[str, Path]:
-    """The path of the facts in the draft, and the file as the engine reads it.
+    """The path that the facts would have by their name, and the file as the engine reads it.
 
     Raises
     ------
@@ -365,7 +365,7 @@ def _facts_file(
         if item.role in ("measure", "weight") and (not facts.numeric or facts.wrong):
             said = _("Column {name} holds what is no number, first in line {line}.")
             raise UserError(visit.say(said, name=facts.name, line=facts.wrong or 2))
-    stem = name.split(".")[0]
+    stem = stem_of(name)
     if writing.kind == "parquet":
         return f"data/{stem}.parquet", place
     body = place.with_name("normalised")
@@ -400,16 +400,9 @@ def _texts(files: Files, choice: CubeChoice) -> dict[str, str]:
     """
     if "publication.toml" not in files.texts:
         raise UserError("Start the publication first: its title and languages.")
-    path = f"cubes/{re.sub(r'[^a-z0-9]+', '-', choice.name.lower()).strip('-') or 'cube'}.toml"
+    path = cube_place(files, choice.name)
     for other, text in files.texts.items():
-        if other.startswith("cubes/") and other != path and _name_of(text) == choice.name:
+        if other.startswith("cubes/") and other != path and same_name(name_of(text), choice.name):
             raise UserError(f"There is a cube {choice.name} already, in {other}.")
     rules = with_rules(files.texts["publication.toml"], choice)
     return {path: write_cube(choice), "publication.toml": rules}
-
-
-def _name_of(text: str) -> object:
-    try:
-        return read_toml(text).get("name")
-    except (ValueError, RecursionError):
-        return None
