@@ -19,9 +19,9 @@ from app.domain.equation import Floats
 from app.domain.known import FactRows, row_hashes
 from app.domain.lag import Lag
 from app.domain.lattice import Bools, Longs
+from app.pipeline.brought import Hashes
 from app.pipeline.levels import levels_of
 from app.pipeline.nearly import DIGITS, NOTHING, unit_of_most, weights_of
-from app.pipeline.same_facts import Hashes
 from app.pipeline.twins import Twin
 
 #: Members of a level up to which any may be told by any.
