@@ -133,8 +133,9 @@ def find_lags(cube: Cube, facts: FactRows | None, twins: Sequence[Twin] = ()) ->
                 (_Table(member[rows], key[rows], {m: a[rows] for m, a in amounts.items()}), share)
                 for key, rows, share in samples
             ]
+            finer = set(told)
             for made, base in permutations(amounts, 2):
-                if (made, base) in told:
+                if (made, base) in told or (base, made) in finer:
                     continue
                 pairs: dict[int, _Pair] = {}
                 back = told.get((base, made), {})
