@@ -28,8 +28,9 @@ _NOISE = (0.1, 0.5)
 _UPHILL = 0.03
 # Secondaries near the ruin that are tried for redundancy, as a multiple of it.
 _COMPANY = 3
-# Part of the columns, lightest first, that movements are sought among besides the hidden ones.
-_LIGHT = 0.4
+# Part of the columns, lightest first, that movements are sought among besides the hidden ones, where there
+# are more than so many: programs of fewer are small enough.
+_LIGHT, _FEW = 0.4, 500
 # Columns looked at for each secondary wanted.
 _REACH = 60
 
@@ -106,7 +107,7 @@ class _Tools:
         self.around = Surroundings(problem)
         self.blockers: dict[int, int] = {}
         weight = np.where(problem.forced, 0.0, problem.weight)
-        self._light = weight <= np.quantile(weight, _LIGHT)
+        self._light = weight <= np.quantile(weight, _LIGHT if problem.n > _FEW else 1.0)
 
     def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
         """Meet the needs left unmet, at these weights (float64[n]); among the light columns, if that goes."""
