@@ -8,7 +8,7 @@ gain, since it takes its part of the same cores.
 from __future__ import annotations
 
 import os
-import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from http.client import HTTPConnection
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 
 from app.bootstrap import run_publication
 from demo.starting import create_starter
@@ -44,17 +44,30 @@ QUERIES = (
 @contextmanager
 def served(folder: Path, processes: int) -> Iterator[tuple[str, int]]:
     """Host and port of the publication's site, served as its office serves it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = free.getsockname()
     program = [sys.executable, "-c", "from app.cli import main; main()"]
-    command = [*program, "serve", str(folder), "--port", "0", "--processes", str(processes)]
-    told = {**os.environ, "CELOSIA_REQUESTS_PER_SECOND": "0", "PYTHONUNBUFFERED": "1"}
-    server = subprocess.Popen(command, env=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [*program, "serve", str(folder), "--port", str(place[1]), "--processes", str(processes)]
+    server = subprocess.Popen(command, env={**os.environ, "CELOSIA_REQUESTS_PER_SECOND": "0"})
     try:
-        assert server.stdout is not None
-        found = next(filter(None, (re.search(r"http://([\d.]+):(\d+)", line) for line in server.stdout)))
-        yield found[1], int(found[2])
+        while not _answers(place):
+            assert server.poll() is None, "celosia serve has ended"
+            sleep(0.1)
+        yield place
     finally:
         server.terminate()
-        server.communicate()
+        server.wait()
+
+
+def _answers(place: tuple[str, int]) -> bool:
+    connection = HTTPConnection(*place, timeout=60)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
 
 
 def _read(place: tuple[str, int], bodies: Sequence[bytes], until: float) -> int:
