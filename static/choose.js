@@ -9,7 +9,10 @@ for (const part of document.querySelectorAll(".arrange fieldset")) {
   const boxes = [...ticks.querySelectorAll("input")];
   const which = part.querySelector("select[name^='which.']");
   const place = part.querySelector("select[name^='place.']");
+  const number = part.querySelector(".chosen");
   const byHand = () => {
+    const ticked = boxes.filter((box) => box.checked).length;
+    if (number) number.textContent = ticked ? `(${ticked})` : "";
     if (which) which.value = "ticked";
     // Members of what isn't used anywhere would say nothing.
     else if (place && !place.value && boxes.some((box) => box.checked)) place.value = "rows";

@@ -1,8 +1,25 @@
-// A click on a figure offers the address that leads to it; the form below the table does so without this.
+// Copies a table. And a click on a figure offers the address that leads to it, as the form below does anyway.
 "use strict";
 for (const form of document.querySelectorAll("form.spot")) {
   const table = form.closest("section").querySelector(".scroll table");
   if (!table) continue;
+  const copy = document.createElement("button");
+  copy.type = "button";
+  copy.className = "quiet copy";
+  copy.textContent = form.dataset.copy;
+  copy.setAttribute("aria-live", "polite");
+  copy.addEventListener("click", () => {
+    const chosen = getSelection();
+    chosen.selectAllChildren(table);
+    // The only way that also works without HTTPS; spreadsheets take the cells, texts take tabs.
+    const done = document.execCommand("copy");
+    chosen.removeAllRanges();
+    if (done) copy.textContent = form.dataset.copied;
+    setTimeout(() => { copy.textContent = form.dataset.copy; }, 3000);
+  });
+  const item = document.createElement("li");
+  item.append(copy);
+  form.closest("section").querySelector(".downloads").append(item);
   const [row, column] = form.querySelectorAll("input[type=number]");
   const link = document.createElement("a");
   link.className = "spotlink";

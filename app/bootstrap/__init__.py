@@ -20,10 +20,12 @@ from app.mdx import parse, substitute
 from app.office.keys import signer_of
 from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_cubes, load_publication
+from app.pipeline.earlier import NO_PAST, Past
 from app.pipeline.explore import Answer, cube_asked, explore
+from app.pipeline.memory import read_past
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, released_id, run
+from app.pipeline.run import STEP_NAMES, Outcome, known_releases, released_id, run
 from app.pipeline.run import export_problems as write_problems
 from app.pipeline.running import Wish
 from app.redteam.attack import Promises
@@ -111,7 +113,8 @@ def check_publication(folder: Path) -> Publication:
     publication, mistakes = draft_publication(folder)
     if publication is not None:
         try:
-            check(publication, open_cube)
+            with _remembered(folder) as past:
+                check(publication, open_cube, past)
         except UserError as error:
             mistakes += error.mistakes
         except OperatorError as error:
@@ -121,6 +124,16 @@ def check_publication(folder: Path) -> Publication:
     if mistakes or publication is None:
         raise UserError(mistakes)
     return publication
+
+
+@contextmanager
+def _remembered(folder: Path) -> Iterator[Past]:
+    """What readers may remember of a folder's releases; nothing where it never had any."""
+    if not (folder / STATE).is_dir() and not os.environ.get(DATABASE_VARIABLE):
+        yield NO_PAST
+        return
+    with publication_store(folder) as store:
+        yield read_past(store, known_releases(store))
 
 
 def explore_cube(

@@ -18,6 +18,7 @@ import typer
 
 from app.cli import jobs, office, operations, protection, releases
 from app.cli.failure import failures_in_words
+from app.cli.options import Accept
 from app.cli.who import user
 from app.domain.errors import UserError
 
@@ -57,9 +58,6 @@ Query = Annotated[str, typer.Argument(metavar="QUERY|FILE", help="MDX, or a file
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=MEMBER", help="A member for a parameter of the query; repeat it."),
-]
-Accept = Annotated[
-    bool, typer.Option("--accept-telltale", help="Show it though cells newly hidden tell where few changed.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

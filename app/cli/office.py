@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from app.cli.failure import failures_in_words
 from app.cli.who import user
+from app.domain.errors import UserError
 from app.domain.people import Role
 
 _OFFICE = "The office"
@@ -38,18 +40,38 @@ def add_account(
     single_sign_on: Annotated[
         bool, typer.Option("--single-sign-on", help="Without a password: OpenID Connect leads in.")
     ] = False,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from a pipe, one line.")
+    ] = False,
 ) -> None:
     """Make an account; the first admin begins here, with --role admin. Asks for the password."""
     from app.bootstrap import office
 
-    password = None
-    if not single_sign_on:
-        password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     with failures_in_words():
+        password = None if single_sign_on else _password(password_stdin)
         has_admin = office.add_account(folder, user(), name, Role(role.value), password)
     typer.echo(f"Account {name} is {role.value}. It signs in at /studio of: celosia serve --studio {folder}")
     if not has_admin:
         typer.echo(f"There is no admin yet: celosia account add {folder} NAME --role admin")
+
+
+def _password(piped: bool) -> str:
+    """The password as it is typed, or the first line of a pipe.
+
+    Raises
+    ------
+    UserError
+        If nobody can be asked, or the pipe holds none.
+    """
+    if piped:
+        line = sys.stdin.readline().rstrip("\r\n")
+        if not line:
+            raise UserError("Standard input holds no password: its first line is empty.")
+        return line
+    if not sys.stdin.isatty():
+        raise UserError("There is no terminal to ask for the password. Pipe it in, with --password-stdin.")
+    asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    return asked
 
 
 def verify_log(

@@ -96,7 +96,8 @@ def verify(
     console.print(f"Release {report.release}, signed by key {report.key or '—'}")
     for finding in report.findings:
         detail = f" ({finding.detail})" if finding.detail else ""
-        console.print(f"  {'as it says' if finding.ok else 'WRONG'}: {finding.what}{detail}")
+        verdict = "WRONG" if not finding.ok else "as it says" if finding.checked else "NOT CHECKED"
+        console.print(f"  {verdict}: {finding.what}{detail}")
     if not report.ok:
         raise typer.Exit(1)
 

@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from app.cli.failure import failures_in_words
+from app.cli.options import ACCEPT, Accept
 from app.cli.who import ORIGIN, user
+from app.domain.errors import Mistake, UserError
 from app.domain.people import command_line
-from app.domain.release_life import ReleaseRecord, ReleaseState, Trail, embargo_moment
+from app.domain.release_life import ReleaseRecord, ReleaseState, TelltaleError, Trail, embargo_moment
 
 app = typer.Typer(no_args_is_help=True, help="List releases, and approve, schedule, show or withdraw them.")
 
@@ -55,10 +57,7 @@ def approve(
     folder: Folder,
     release: Release,
     by: Actor = "",
-    accept: Annotated[
-        bool,
-        typer.Option("--accept-telltale", help="Though cells newly hidden tell where few changed."),
-    ] = False,
+    accept: Accept = False,
 ) -> None:
     """Say that an audited release may be shown."""
     _move(folder, release, "approve", by, accepted=accept)
@@ -122,7 +121,11 @@ def _move(folder: Path, release: str, action: str, by: str, *more: object, **sai
     with failures_in_words(), bootstrap.publication_store(folder) as store:
         version = store.book.get(release).version
         move: Callable[..., ReleaseRecord] = getattr(store.book, action)
-        record = move(release, version, by or me, *more, **said, trail=trail)
+        try:
+            record = move(release, version, by or me, *more, **said, trail=trail)
+        except TelltaleError as error:
+            remedy = f"Here that is: celosia releases approve {folder} {release} {ACCEPT}"
+            raise UserError(Mistake("", 0, 0, str(error), remedy)) from None
     embargo = f" until {record.embargo:%Y-%m-%d %H:%M %Z}" if record.embargo else ""
     typer.echo(f"Release {record.id} is {record.state}{embargo}.")
 

@@ -21,6 +21,7 @@ from app.bootstrap import publication_store, query_asker, store_url
 from app.bootstrap.jobs import Queue, make_queue
 from app.bootstrap.office import make_office, take_in_folder
 from app.bootstrap.operations import readiness
+from app.cli import environment
 from app.cli.operations import watched
 from app.cli.who import user
 from app.domain.errors import OperatorError, UserError
@@ -176,12 +177,11 @@ def limits() -> Limits | None:
     UserError
         What the environment says is no number of requests.
     """
-    text = os.environ.get(RATE_VARIABLE, "").strip()
-    try:
-        rate = float(text) if text else _RATE
+
+    def made(rate: float) -> Limits | None:
         return Limits(rate, max(1, round(rate * _BURST_SECONDS))) if rate else None
-    except (ValueError, OverflowError):
-        raise UserError(f"{RATE_VARIABLE} is {text}. It has to be a number of requests, or 0.") from None
+
+    return environment.number(RATE_VARIABLE, made, _RATE, "a number of requests, or 0")
 
 
 def allowance() -> Allowance:
@@ -192,11 +192,7 @@ def allowance() -> Allowance:
     UserError
         What the environment says is no number of seconds.
     """
-    text = os.environ.get(SECONDS_VARIABLE, "").strip()
-    try:
-        return Allowance(float(text)) if text else Allowance()
-    except (ValueError, OverflowError):
-        raise UserError(f"{SECONDS_VARIABLE} is {text}. It has to be a number of seconds.") from None
+    return environment.number(SECONDS_VARIABLE, Allowance, Allowance.seconds, "a number of seconds")
 
 
 @contextmanager

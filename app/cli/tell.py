@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from app.cli.options import ACCEPT
 from app.redteam.report import Report
 
 _FIGURES = (
@@ -61,7 +62,7 @@ def telltale(cells: int, folder: Path, release: str) -> None:
         f"Release {release} isn't shown yet: it hides {cells:,} cells that the last one showed, because few "
         "respondents changed in them. Nobody can work out what changed, but whoever compares the two sees "
         "where. Wait until more changes come together and run again, or accept that: "
-        f"celosia run {folder} --accept-telltale"
+        f"celosia run {folder} {ACCEPT}"
     )
 
 

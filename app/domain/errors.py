@@ -2,7 +2,8 @@
 
 CelosiaError
 ├── UserError        whoever wrote the input: a list of `Mistake`, shown in full, exit 2
-│   └── ConflictError    it was right when it was read, and somebody changed it since
+│   ├── ConflictError    it was right when it was read, and somebody changed it since
+│   └── TelltaleError    what it would tell has to be accepted first (`app.domain.release_life`)
 ├── OperatorError    whoever runs the machine: disk, database, port, lost file, exit 1
 ├── InternalError    us: a broken guarantee; the public sees no detail, exit 1
 ├── OverdueError     nobody: an answer takes more work than it may (`app.domain.patience`)

@@ -54,6 +54,10 @@ MOVES: Mapping[ReleaseAction, tuple[frozenset[ReleaseState], ReleaseState]] = {
 WAITING = (_S.AUDITED, _S.APPROVED, _S.SCHEDULED)
 
 
+class TelltaleError(UserError):
+    """A release waits for somebody to accept what its newly hidden cells tell."""
+
+
 @dataclass(frozen=True)
 class Trail:
     """What the journal says of a move: who made it, by the name that it knows them by, and from where."""
@@ -158,7 +162,7 @@ class ReleaseRecord:
                 "somebody else has to approve it."
             )
         if action is ReleaseAction.APPROVE and self.telltale and not accepted:
-            raise UserError(
+            raise TelltaleError(
                 f"Release {self.id} newly hides {self.telltale} cells because few respondents changed in "
                 "them: whoever compares it with the last one sees where. Wait until more changes come "
                 "together, or accept that as you approve it."

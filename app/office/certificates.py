@@ -15,11 +15,12 @@ from app.pipeline.memory import facts_kept, read_memory
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked."""
+    """One thing that was checked; ``checked`` False: that couldn't be, and may be right or wrong."""
 
     what: str
     ok: bool
     detail: str = ""
+    checked: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def check_against(text: str, store: Store) -> CertificateReport:
         same = public_digest(release.keys, release.status, release.values) == document["public"]["sha256"]
         findings.append(Finding("cells as readers see them", same))
     elif record.pruned:
-        findings.append(Finding("cells as readers see them", True, "pruned since, not checked"))
+        findings.append(Finding("cells as readers see them", True, "pruned since", checked=False))
     fingerprints = {item.cells.cube.name: item.cells.fingerprint for item in memory.shown}
     again = commitments(fingerprints, memory)
     said: dict[str, Any] = document["committed"]
@@ -95,8 +96,11 @@ def check_against(text: str, store: Store) -> CertificateReport:
         unions = memory.unions[number] if memory.unions else ()
         facts = facts_kept(store, shown.cells.cube.name, shown.cells.fingerprint)
         exposed = recheck(shown, insiders, hide_zeros, unions, facts)
-        detail = "; ".join(exposed[:5])
-        if memory.insiders is None and not exposed:
-            detail = "against outsiders; insiders weren't kept with it"
-        findings.append(Finding(f"audit of {shown.cells.cube.name}", not exposed, detail))
+        name = shown.cells.cube.name
+        findings.append(Finding(f"audit of {name}", not exposed, "; ".join(exposed[:5])))
+        if memory.insiders is None:
+            detail = "who they are wasn't kept with this release; those of releases made from now on are"
+            findings.append(
+                Finding(f"audit of {name} against sole contributors", True, detail, checked=False)
+            )
     return CertificateReport(report.release, report.key, tuple(findings))

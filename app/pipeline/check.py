@@ -13,12 +13,21 @@ from app.domain.masked import AxisMember
 from app.domain.publication import CubeDefinition, Publication, QueryDefinition
 from app.domain.shapes import Shapes
 from app.mdx import parse, quote, substitute
+from app.pipeline.earlier import NO_PAST, Past
 from app.pipeline.members import choices_of, find_member
+from app.pipeline.recognise import recognised
 from app.pipeline.same_facts import same_facts
 
 
-def check_publication(publication: Publication, open_cube: Callable[[CubeDefinition], CubeServer]) -> None:
+def check_publication(
+    publication: Publication, open_cube: Callable[[CubeDefinition], CubeServer], past: Past = NO_PAST
+) -> None:
     """Open every cube and try every parameter, query and manual decision.
+
+    Parameters
+    ----------
+    past
+        What earlier releases showed: a run stops where that isn't found in the cubes of today.
 
     Raises
     ------
@@ -40,6 +49,11 @@ def check_publication(publication: Publication, open_cube: Callable[[CubeDefinit
             servers[definition.name] = server
             mistakes.extend(_of_formulas(definition, server))
         mistakes.extend(same_facts(publication, servers))
+        if len(servers) == len(publication.cubes):
+            try:
+                recognised(publication, servers, past)
+            except UserError as error:
+                mistakes.extend(error.mistakes)
         _check_sheets(publication, servers, mistakes)
         for decision in publication.confidentiality.decisions:
             for text in decision.members:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from urllib.parse import quote
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, FastAPI, Request
@@ -46,7 +47,7 @@ from app.web.pages import Site
 from app.web.query_routes import Queries
 from app.web.refusals import RefusalError
 from app.web.render import Renderer
-from app.web.reply import NO_STORE, Headers, Reply, redirect
+from app.web.reply import NO_STORE, Headers, Reply, moved, redirect
 from app.web.search import SearchIndex
 from app.web.theme import theme_style
 from app.web.xmla import endpoint, soap
@@ -160,6 +161,7 @@ class _Front:
         get("/{language}/embed/{path:path}")(self.embed)
         plain("/{language}/f/{path:path}")(self.folder)
         get("/{language}/s/{path:path}")(self.sheet)
+        get("/{language}/{page}/")(self.slashed)
         for error in (RefusalError, NotPublishedError, ReleaseMovedError, HTTPException, OperatorError):
             app.add_exception_handler(error, self._desk.refuse)
         return app
@@ -258,7 +260,16 @@ class _Front:
     async def home(self, request: Request, language: str) -> Response:
         return self._desk.page(request, self._desk.site(request, language).home())
 
+    async def slashed(self, request: Request, language: str, page: str) -> Response:
+        """A page's address with a slash too many."""
+        asks = ("query",) if self._reader.takes_queries else ()
+        if page not in ("confidentiality", "search", "api", *asks):
+            raise RefusalError(404)
+        return _unslashed(request, self._desk.site(request, language), page)
+
     async def folder(self, request: Request, language: str, path: str) -> Response:
+        if path.strip("/") and path.endswith("/"):
+            return _unslashed(request, self._desk.site(request, language), f"f/{path}")
         return self._desk.page(request, self._desk.site(request, language).folder(path))
 
     async def confidentiality(self, request: Request, language: str) -> Response:
@@ -284,6 +295,8 @@ class _Front:
 
     async def sheet(self, request: Request, language: str, path: str) -> Response:
         site = self._desk.site(request, language)
+        if path.strip("/") and path.endswith("/"):
+            return _unslashed(request, site, f"s/{path}")
         parent, _, last = path.rpartition("/")
         name, dot, extension = last.rpartition(".")
         if dot and path not in site.contents.sheets:
@@ -292,6 +305,8 @@ class _Front:
 
     async def embed(self, request: Request, language: str, path: str) -> Response:
         site = self._desk.site(request, language)
+        if path.strip("/") and path.endswith("/"):
+            return _unslashed(request, site, f"embed/{path}")
         parent, _, query_id = path.rpartition("/")
         return await run_sync(self._embed, request, site, parent, query_id)
 
@@ -340,3 +355,9 @@ class _Front:
             raise RefusalError(404)
         name = "-".join([*entry.sheet.id.split("/")[-1:], query.id, *(choice.key for choice in choices)])
         return file_response(form, view.download(), (served.stamp,), name, caching(request))
+
+
+def _unslashed(request: Request, site: Site, path: str) -> Response:
+    """On to a page's own address, with the same fields."""
+    state = f"?{request.url.query}" if request.url.query else ""
+    return moved(f"{site.root}/{quote(path.rstrip('/'))}{state}")

@@ -16,10 +16,11 @@ from app.web.moves import flat
 from app.web.picks import FROM, LAST, LEVEL, Members
 from app.web.refusals import NO_VALUE, RefusalError
 from app.web.spots import terms_at
-from app.web.tables import MEASURES, caption, grid_of, level_text, nesting
+from app.web.tables import MEASURES, Header, Sorter, caption, grid_of, level_text, nesting
 
-#: More columns than these aren't offered one by one for sorting.
-_COLUMNS = 60
+#: More columns than these aren't offered one by one for sorting: in the form, and by their headers.
+_COLUMNS, _HEADERS = 60, 20
+Head = tuple[tuple[Header, ...], ...]
 TICKED = "ticked"
 #: Fields that only the form says; an address says what they come to.
 FORM_FIELDS = ("place", "which", "since", "count", "one", "tick", "looked", "at", "look", "spot")
@@ -234,6 +235,29 @@ def _mode(pick: str) -> str:
         if not pick or pick.startswith(LEVEL):
             return pick
     return TICKED
+
+
+def with_sorters(head: Head, subject: Subject, first: int, total: int, rows: int) -> Head:
+    """The header rows of a part of a table, each column leading to the rows in its order.
+
+    ``first`` is the number of the part's first column, ``total`` how many the table has, and ``rows``.
+    The first click brings the largest to the top, the next one the smallest, the third the published order.
+    """
+    if not head or total > _HEADERS or rows < 2:
+        return head
+    _ = translations(subject.language).gettext
+    now = subject.wanted.sort
+    columns = []
+    for number, header in enumerate(head[-1], first):
+        then = {-number: number, number: 0}.get(now, -number)
+        said = _("%(column)s, largest first") if then < 0 else _("%(column)s, smallest first")
+        text = said % {"column": header.text} if then else f"{header.text}: {_('As published')}"
+        order = {-number: "descending", number: "ascending"}.get(now, "")
+        address = subject.address(
+            replace(subject.wanted, sort=then, page=(1, subject.wanted.page[1]), cell=())
+        )
+        columns.append(replace(header, sorter=Sorter(address, text, order)))
+    return (*head[:-1], tuple(columns))
 
 
 def _sorts(subject: Subject, wanted: Arrangement) -> tuple[Option, ...]:

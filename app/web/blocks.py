@@ -17,7 +17,7 @@ from app.domain.publication import QueryDefinition
 from app.serve.answer import Served
 from app.web import charts, maps
 from app.web.arrange import TABLE, Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
-from app.web.arranger import Subject, arranger
+from app.web.arranger import Subject, arranger, with_sorters
 from app.web.contents import Choice, Contents, SheetEntry, choice_fields
 from app.web.contexts import Block, Elsewhere, Link, Spot, Way
 from app.web.finder import Look
@@ -164,6 +164,9 @@ class View:
             note=" ".join(filter(None, (self.note, self._undrawn))),
             table=replace(
                 table,
+                head=with_sorters(table.head, subject, across.first, across.total, down.total)
+                if expandable
+                else table.head,
                 hidden=int((status == CellStatus.CONFIDENTIAL).sum()),
                 empty=int((status == CellStatus.EMPTY).sum()),
                 unreleased=int((status == CellStatus.UNRELEASED).sum()),

@@ -213,6 +213,8 @@ def _part(hierarchy: Hierarchy, number: int, pairs: Sequence[tuple[str, str]], l
             ),
         ),
         members=Chooser(f"member.{number}", _("Or only these"), members, search),
+        chosen=len(chosen.members),
+        is_open=bool(chosen.members or chosen.level or look.words or look.part),
     )
 
 

@@ -319,12 +319,17 @@ class ApiPage:
 
 @dataclass(frozen=True)
 class BuilderPart:
-    """A hierarchy in the form that writes a query; ``members.finder`` where only some are offered."""
+    """A hierarchy in the form that writes a query; ``members.finder`` where only some are offered.
+
+    ``chosen`` counts the members that are ticked; ``is_open``: what is chosen of it is worth seeing.
+    """
 
     name: str
     place: Chooser
     level: Chooser
     members: Chooser
+    chosen: int
+    is_open: bool
 
 
 @dataclass(frozen=True, eq=False)

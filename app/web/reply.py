@@ -212,6 +212,12 @@ class Stream(StreamingResponse):
         await parts(scope, receive, sealing)
 
 
+def moved(location: str) -> Reply:
+    """A redirect to where a page always is."""
+    headers = (("location", location),)
+    return Reply(b"", "text/plain; charset=utf-8", status_code=308, cache_control=NO_STORE, headers=headers)
+
+
 def redirect(location: str, vary: str = "") -> Reply:
     """A temporary redirect inside the site."""
     headers = (("location", location), *((("vary", vary),) if vary else ()))

@@ -45,6 +45,15 @@ class Toggle:
 
 
 @dataclass(frozen=True)
+class Sorter:
+    """A link that sorts the rows by a column; ``text`` says how, ``order`` how they are now (ARIA's word)."""
+
+    address: str
+    text: str
+    order: str = ""
+
+
+@dataclass(frozen=True)
 class Header:
     """A header cell; ``unit`` is said under it when the columns' or rows' units differ."""
 
@@ -53,6 +62,7 @@ class Header:
     depth: int = 0
     unit: str = ""
     toggle: Toggle | None = None
+    sorter: Sorter | None = None
 
 
 @dataclass(frozen=True)

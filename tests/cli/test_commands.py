@@ -22,15 +22,15 @@ COMMANDS = (
 
 
 def celosia(
-    *arguments: str, folder: Path | None = None, **environment: str
+    *arguments: str, folder: Path | None = None, piped: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, as its users do."""
     code = "from app.cli import main; main()"
-    return celosia_code(code, *arguments, folder=folder, **environment)
+    return celosia_code(code, *arguments, folder=folder, piped=piped, **environment)
 
 
 def celosia_code(
-    code: str, *arguments: str, folder: Path | None = None, **environment: str
+    code: str, *arguments: str, folder: Path | None = None, piped: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CELOSIA_")}
     return subprocess.run(
@@ -38,6 +38,8 @@ def celosia_code(
         capture_output=True,
         text=True,
         cwd=folder,
+        input=piped,
+        stdin=subprocess.DEVNULL if piped is None else None,
         env={
             **inherited,
             "COLUMNS": "100",

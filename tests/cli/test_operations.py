@@ -9,6 +9,8 @@ from pathlib import Path
 
 import httpx
 
+from app.bootstrap import publication_store
+from app.bootstrap.office import make_office
 from tests.cli.test_commands import assert_words, celosia
 from tests.cli.test_fault_process import begin
 from tests.pipeline.offices import write_office
@@ -82,3 +84,17 @@ def test_serving_with_a_studio_works_on_its_jobs_and_ends_in_order(tmp_path: Pat
 def test_a_worker_without_folder_and_database_is_told(tmp_path: Path) -> None:
     for command in (["worker"], ["doctor"], ["backup", str(tmp_path / "x")]):
         assert_words(celosia(*command), 2, "CELOSIA_DATABASE_URL")
+
+
+def test_an_account_is_made_with_a_password_from_a_pipe(tmp_path: Path) -> None:
+    office = str(write_office(tmp_path / "office"))
+    add = ("account", "add", office, "ana", "--role", "admin")
+    assert_words(celosia(*add), 2, "--password-stdin")
+    assert_words(celosia("account", "add", office, "ana", "--password-stdin", piped="x\n"), 2, "--role")
+    assert_words(celosia(*add, "--password-stdin", piped=""), 2, "no password")
+    done = celosia(*add, "--password-stdin", piped="a lattice of olive wood\r\n")
+    assert done.returncode == 0, done.stderr
+    assert "lattice" not in done.stdout + done.stderr
+    with publication_store(Path(office)) as store:
+        people = make_office(Path(office), store).people
+        assert people.sign_in("ana", "a lattice of olive wood") is not None

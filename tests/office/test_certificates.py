@@ -140,7 +140,8 @@ def test_the_audit_is_made_again_against_insiders_too(tmp_path: Path) -> None:
         assert {finding.what for finding in report.findings if not finding.ok} == wrong
         (found,) = (finding for finding in report.findings if finding.what == "audit of Firms")
         assert ("to a know-all" in found.detail) is (insiders not in (None, memory.insiders))
-        assert ("against outsiders" in found.detail) is (insiders is None)
+        unchecked = {item.what for item in report.findings if not item.checked}
+        assert unchecked == ({"audit of Firms against sole contributors"} if insiders is None else set())
 
 
 def test_the_audit_is_made_again_for_sums_of_hidden_cells_too(tmp_path: Path) -> None:

@@ -141,6 +141,11 @@ def test_a_table_can_be_embedded_and_only_there_framed(site: ASGIApp) -> None:
     assert "frame-ancestors *" in framed.headers["content-security-policy"]
     assert "x-frame-options" not in framed.headers
     assert "frame-ancestors 'none'" in sheet.headers["content-security-policy"]
+    # The sign is explained where it stands.
+    for path in ("places/bars?p.year=2022", "places/table?p.year=2021"):
+        text = ask(site, f"/en/embed/territory/{path}").text
+        source = html.fromstring(text).xpath("string(//p[@class='source'])")
+        assert ("[c]" in source) == ('class="hidden"' in text)
     page = html.fromstring(framed.content)
     assert page.xpath("string(//p[@class='source']/a/@href)") == "/en/s/territory/places?p.year=2022"
     for wrong in ("/en/embed/territory/places/nope", "/en/embed/nope/table", "/en/embed/"):

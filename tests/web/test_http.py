@@ -198,6 +198,27 @@ def test_what_may_be_asked_from_other_sites_is_what_is_answered(path: str, metho
     assert refused.status_code == 405
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/en/s/territory/places", "/es/s/territory/places?p.year=2021", "/en/f/territory", "/en/search?q=a",
+     "/en/confidentiality", "/en/api", "/en/embed/territory/places/bars"],
+)  # fmt: skip
+def test_a_slash_too_many_leads_to_the_address_without(site: ASGIApp, path: str) -> None:
+    assert ask(site, path).status_code == 200
+    place, mark, state = path.partition("?")
+    for slashes in ("/", "//"):
+        answer = ask(site, f"{place}{slashes}{mark}{state}")
+        if answer.status_code == 404:
+            assert slashes == "//"
+            continue
+        assert (answer.status_code, answer.headers["location"]) == (308, path)
+
+
+@pytest.mark.parametrize("path", ["/en/nope/", "/xx/s/territory/places/", "/en/embed/"])
+def test_a_slash_too_many_leads_nowhere_else(site: ASGIApp, path: str) -> None:
+    assert ask(site, path).status_code == 404
+
+
 def test_head_is_get_without_a_body(site: ASGIApp) -> None:
     for path in (PAGE, PAGE + "/table.csv", "/en/nope"):
         head, got = ask(site, path, "HEAD"), ask(site, path)
