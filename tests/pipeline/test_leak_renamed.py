@@ -19,8 +19,10 @@ from app.db import Store, open_store
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus
 from app.domain.primary import DIFFERENCE
+from app.pipeline.check import check_publication
 from app.pipeline.define import load_publication
-from app.pipeline.run import run
+from app.pipeline.memory import read_past
+from app.pipeline.run import known_releases, run
 from app.pipeline.running import Wish
 from tests.cube.engines import fill
 from tests.databases import database_url
@@ -191,6 +193,11 @@ def test_what_is_gone_stops_the_run_until_its_name_is_declared(
     with pytest.raises(UserError) as caught:
         release(tmp_path / "o", store, others(), change)
     (mistake,) = caught.value.mistakes
+    with pytest.raises(UserError) as foretold:
+        check_publication(
+            load_publication(tmp_path / "o"), open_cube, read_past(store, known_releases(store))
+        )
+    assert mistake in foretold.value.mistakes
     assert named in mistake.cause
     assert "formerly" in mistake.remedy
     assert "[[release.forget]]" in mistake.remedy
