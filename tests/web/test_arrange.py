@@ -364,3 +364,17 @@ def test_a_part_of_a_table_is_indented_as_the_whole() -> None:
     document = html.fromstring(ask(site, "/en/s/time/years?page.table=2").content)
     (first, *_) = document.xpath("//section[@id='table']//tbody/tr/th[@scope='row']")
     assert (first.text_content().strip(), first.get("class")) == ("Men", "d1")
+
+
+def test_a_columns_header_sorts_the_rows_and_then_leaves_them_as_published(site: ASGIApp) -> None:
+    orders, states = [], []
+    address = "/en/s/territory/places?p.year=2022"
+    for _click in range(4):
+        page = html.fromstring(ask(site, address).content)
+        (table,) = page.xpath("(//section[.//a[@class='sort']])[1]//div[@class='scroll']//table")
+        orders.append([" ".join(row.itertext()) for row in table.xpath(".//th[@scope='row']")])
+        states.append(table.xpath("string(.//th[.//a[@class='sort']][1]/@aria-sort)"))
+        address = table.xpath("(.//a[@class='sort']/@href)[1]")[0]
+    assert states == ["", "descending", "ascending", ""]
+    assert orders[0] == orders[3] != orders[1] != orders[2]
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(orders[2])
