@@ -16,19 +16,21 @@ from types import FrameType
 import typer
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.bootstrap import publication_store, query_asker, store_url
 from app.bootstrap.jobs import Queue, make_queue
 from app.bootstrap.office import make_office, take_in_folder
 from app.bootstrap.operations import readiness
 from app.cli import environment
+from app.cli.connections import Bounds, Connections, bounds_here, raise_limit
 from app.cli.operations import watched
 from app.cli.who import user
 from app.domain.errors import OperatorError, UserError
 from app.web.app import create_app
 from app.web.gate import Allowance, Gate
 from app.web.limits import Limits
-from app.web.operate import Operations
+from app.web.operate import Operations, too_many
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import beside, create_studio
 
@@ -42,8 +44,8 @@ _RATE, _BURST_SECONDS = 20.0, 10
 SECONDS_VARIABLE = "CELOSIA_QUERY_SECONDS"
 #: Seconds that a server may take to end.
 PATIENCE = 20.0
-#: Connections at once; whoever comes then is told to come again.
-CONNECTIONS = 1000
+#: Of the server, in a second.
+_TICKS = 10
 
 
 def reserve(host: str, port: int) -> socket.socket:
@@ -121,6 +123,7 @@ def serve(
         Which of the processes that serve the publication this is.
     """
     public_url = os.environ.get(ADDRESS_VARIABLE)
+    raise_limit()
     if number == 0 and not public_url and not _is_this_machine(host):
         typer.echo(
             f"{ADDRESS_VARIABLE} isn't set: answers name whatever host a request asks for. "
@@ -220,21 +223,36 @@ def running(app: ASGIApp) -> Iterator[str]:
 
 
 class Server(uvicorn.Server):
-    """Serves an application; ``end`` is called when a signal ends it, before it waits for its requests."""
+    """Serves an application; ``end`` is called when a signal ends it, before it waits for its requests.
 
-    def __init__(self, app: ASGIApp, end: Callable[[], None] = lambda: None) -> None:
+    Its connections have bounds in number and time: those that this machine can hold where none are given.
+    """
+
+    def __init__(
+        self, app: ASGIApp, end: Callable[[], None] = lambda: None, bounds: Bounds | None = None
+    ) -> None:
+        bounds = bounds or bounds_here()
         config = uvicorn.Config(
             app,
             log_config=None,
             log_level="warning",
             access_log=False,
             server_header=False,
-            limit_concurrency=CONNECTIONS,
+            ws="none",
+            backlog=bounds.waiting,
             timeout_graceful_shutdown=int(PATIENCE / 2),
         )
+        trusted = ProxyHeadersMiddleware(app, config.forwarded_allow_ips).trusted_hosts  # type: ignore[arg-type]
+        self._connections = Connections(bounds, trusted.__contains__, too_many)
+        config.http = self._connections.protocol  # type: ignore[assignment]
         super().__init__(config)
         self._end = end
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._end()
         super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            self._connections.sweep()
+        return await super().on_tick(counter)

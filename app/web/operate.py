@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.domain.errors import OperatorError
 from app.watch.metrics import Metrics
 from app.watch.traces import span
-from app.web.desk import last_words
+from app.web.desk import RETRY_AFTER, last_words
 
 log = logging.getLogger("celosia.requests")
 
@@ -173,12 +173,27 @@ async def _refuse(scope: Scope, send: Send, status: int) -> None:
     await _say(scope, send, status, *last_words(scope["path"], status, wish.decode("latin-1")))
 
 
+async def too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    """The answer to who comes while there are as many connections as may be; closes this one."""
+    wish = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
+    said = last_words(scope["path"], 503, wish.decode("latin-1"))
+    beside = [(b"retry-after", RETRY_AFTER.encode()), (b"connection", b"close")]
+    await _say(scope, send, 503, *said, beside)
+
+
 async def _tell(scope: Scope, send: Send, status: int, document: dict[str, str]) -> None:
     await _say(scope, send, status, "application/json", json.dumps(document).encode())
 
 
-async def _say(scope: Scope, send: Send, status: int, media_type: str, body: bytes) -> None:
+async def _say(
+    scope: Scope,
+    send: Send,
+    status: int,
+    media_type: str,
+    body: bytes,
+    beside: list[tuple[bytes, bytes]] | None = None,
+) -> None:
     length = str(len(body)).encode()
-    headers = [*_BESIDE, (b"content-type", media_type.encode()), (b"content-length", length)]
+    headers = [*_BESIDE, *(beside or ()), (b"content-type", media_type.encode()), (b"content-length", length)]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
