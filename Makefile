@@ -8,11 +8,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := app solver demo tests bench
 
-.PHONY: demo test lint audit bench-solver clean
+.PHONY: demo free-port test lint audit bench-solver clean
 
 # Ctrl-C is how it is meant to end: the shell outlives it, so that make has no error to tell.
-demo: $(VENV)/.installed
+demo: free-port $(VENV)/.installed
 	@trap : INT; $(BIN)/celosia demo --dir $(DEMO) --port $(PORT) || [ $$? -eq 130 ]
+
+# Asked before anything is installed, which takes minutes.
+free-port:
+	@$(PYTHON) -c 'import socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", $(PORT)))' 2>/dev/null \
+	  || { echo "Port $(PORT) can't be had. Choose another one: make demo PORT=8001"; exit 1; }
 
 test: $(VENV)/.installed-dev
 	bash .ci/services

@@ -114,7 +114,7 @@ def check_publication(folder: Path) -> Publication:
     if publication is not None:
         try:
             with _remembered(folder) as past:
-                check(publication, open_cube, past)
+                check(publication, open_cube, past, {mistake.file for mistake in mistakes})
         except UserError as error:
             mistakes += error.mistakes
         except OperatorError as error:

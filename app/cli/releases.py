@@ -15,14 +15,14 @@ from app.cli.failure import failures_in_words
 from app.cli.options import ACCEPT, Accept
 from app.cli.who import ORIGIN, user
 from app.domain.errors import Mistake, UserError
-from app.domain.people import command_line
+from app.domain.people import command_line, on_behalf
 from app.domain.release_life import ReleaseRecord, ReleaseState, TelltaleError, Trail, embargo_moment
 
 app = typer.Typer(no_args_is_help=True, help="List releases, and approve, schedule, show or withdraw them.")
 
 Folder = Annotated[Path, typer.Argument(metavar="D", help="Folder of the publication.")]
 Release = Annotated[str, typer.Argument(metavar="RELEASE", help="Id of the release, as list shows it.")]
-Actor = Annotated[str, typer.Option("--by", help="Who decides; your account's name when left out.")]
+Actor = Annotated[str, typer.Option("--by", help="For whom you act; kept beside your own name.")]
 Reason = Annotated[str, typer.Option(help="Why; it is kept with the release.")]
 
 
@@ -122,7 +122,7 @@ def _move(folder: Path, release: str, action: str, by: str, *more: object, **sai
         version = store.book.get(release).version
         move: Callable[..., ReleaseRecord] = getattr(store.book, action)
         try:
-            record = move(release, version, by or me, *more, **said, trail=trail)
+            record = move(release, version, on_behalf(me, by), *more, **said, trail=trail)
         except TelltaleError as error:
             remedy = f"Here that is: celosia releases approve {folder} {release} {ACCEPT}"
             raise UserError(Mistake("", 0, 0, str(error), remedy)) from None

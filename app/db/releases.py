@@ -418,7 +418,7 @@ class ReleaseBook:
         )
         facts = {name: _fact(value) for name, value in values.items() if value is not None}
         if deed.trail.who != deed.actor:
-            facts["by"] = deed.actor
+            facts["by"] = deed.actor.removeprefix(f"{deed.trail.who} for ")
         note = Note(
             deed.trail.who,
             f"release.{deed.action}",

@@ -96,6 +96,7 @@ class Actor:
 
 CITIZEN = Actor("", Role.CITIZEN)
 _AT_COMMAND_LINE = "@command-line"
+_FOR = " for "
 #: Who acts where no account does: whoever hasn't signed in, and the clock at the end of an embargo.
 NOBODY = "nobody"
 EMBARGO = "embargo"
@@ -106,9 +107,20 @@ def command_line(user: str) -> Actor:
     return Actor(f"{user}{_AT_COMMAND_LINE}", Role.ADMIN)
 
 
+def on_behalf(who: str, of: str) -> str:
+    """The name of who acts at the command line and says for whom: both, for nobody vouches for the second."""
+    return who if not of or same_person(who, of) else f"{who}{_FOR}{of[:100]}"
+
+
 def same_person(one: str, other: str) -> bool:
-    """Whether two names of actors are, or may be, one person: an account, and its user of the machine."""
-    return one.removesuffix(_AT_COMMAND_LINE) == other.removesuffix(_AT_COMMAND_LINE)
+    """Whether two names of actors are, or may be, one person: an account, and its user of the machine.
+
+    Who acts for somebody is both.
+    """
+    first, second = (
+        {part.strip().removesuffix(_AT_COMMAND_LINE) for part in name.split(_FOR)} for name in (one, other)
+    )
+    return bool(first & second)
 
 
 def account_name(text: str) -> str:

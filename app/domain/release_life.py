@@ -186,9 +186,13 @@ def embargo_moment(text: str, zone: str = "") -> datetime:
         If it can't be read, has no zone, or names a moment that the zone's clocks skip or strike twice.
     """
     try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return _in_utc(text, datetime.fromisoformat(text.strip()), zone)
+    except (ValueError, OverflowError):
+        # Of the calendar's first and last days, some moments are none in UTC.
         raise UserError(f"{text} is no date and time. Write it as 2026-10-25T09:00.") from None
+
+
+def _in_utc(text: str, moment: datetime, zone: str) -> datetime:
     if moment.tzinfo is not None:
         return moment.astimezone(UTC)
     if not zone:

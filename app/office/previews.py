@@ -147,6 +147,7 @@ class Previews:
         """What is wrong in the files, or in the sheet at ``path``, also when it is tried on the data."""
         with self._lock:
             publication, mistakes = self._draft(files)
+            wrong = {mistake.file for mistake in mistakes}
             if path:
                 mistakes = tuple(mistake for mistake in mistakes if mistake.file == path)
             if publication is None or mistakes:
@@ -158,7 +159,7 @@ class Previews:
                 publication = _alone(publication, sheet)
             try:
                 with self._opener(files) as opener:
-                    check_publication(publication, opener)
+                    check_publication(publication, opener, wrong=wrong)
             except UserError as error:
                 return error.mistakes
             except CelosiaError as error:

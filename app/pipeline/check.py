@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
 
 from app.cube.port import CubeServer
@@ -20,7 +20,10 @@ from app.pipeline.same_facts import same_facts
 
 
 def check_publication(
-    publication: Publication, open_cube: Callable[[CubeDefinition], CubeServer], past: Past = NO_PAST
+    publication: Publication,
+    open_cube: Callable[[CubeDefinition], CubeServer],
+    past: Past = NO_PAST,
+    wrong: Container[str] = (),
 ) -> None:
     """Open every cube and try every parameter, query and manual decision.
 
@@ -28,6 +31,8 @@ def check_publication(
     ----------
     past
         What earlier releases showed: a run stops where that isn't found in the cubes of today.
+    wrong : container of str
+        Files with mistakes: a cube that is half read isn't opened, nor anything tried on it.
 
     Raises
     ------
@@ -40,6 +45,8 @@ def check_publication(
     with ExitStack() as stack:
         servers: dict[str, CubeServer] = {}
         for definition in publication.cubes:
+            if definition.at.file in wrong:
+                continue
             try:
                 server = open_cube(definition)
             except UserError as error:

@@ -257,6 +257,11 @@ def test_local_times_are_told_or_refused() -> None:
         ("2026-03-29T02:30", "Europe/Atlantis", "no time zone Europe"),
         ("2026-03-29T02:30", "../../etc/passwd", "no time zone"),
         ("tomorrow", "Europe/Madrid", "no date and time"),
+        # Beyond the calendar in UTC.
+        ("0001-01-01T00:00+14:00", "", "no date and time"),
+        ("9999-12-31T23:59-05:00", "UTC", "no date and time"),
+        ("0001-01-01T00:00", "Asia/Tokyo", "no date and time"),
+        ("9999-12-31T23:59", "America/New_York", "no date and time"),
     ):
         with pytest.raises(UserError, match=said):
             embargo_moment(text, zone)

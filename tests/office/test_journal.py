@@ -19,7 +19,7 @@ from app.db import open_store
 from app.db import tables as t
 from app.db.journal import JournalStore
 from app.domain.errors import OperatorError, UserError
-from app.domain.people import Actor, Permission, Role, command_line
+from app.domain.people import Actor, Permission, Role, command_line, same_person
 from app.domain.release_life import ReleaseAction, Trail
 from app.office.journal import Journal
 from app.office.office import Office
@@ -100,12 +100,18 @@ def test_who_made_a_release_by_command_does_not_approve_it_by_another_of_their_n
     assert CliRunner().invoke(app, ["run", str(folder)]).exit_code == 0
     with open_office(folder) as office:
         (release,) = office.releases.all()
-    for own in ((), ("--by", me), ("--by", command_line(me).name)):
+    # Nobody vouches for another name: who runs the command is the same person.
+    for own in ((), ("--by", me), ("--by", command_line(me).name), ("--by", "eva"), ("--by", "x for eva")):
         refused = CliRunner().invoke(app, ["releases", "approve", str(folder), release.id, *own])
         assert refused.exit_code == 2, refused.output
         assert "four eyes" in refused.stderr
-    done = CliRunner().invoke(app, ["releases", "approve", str(folder), release.id, "--by", "eva"])
-    assert done.exit_code == 0, done.output
+    with open_office(folder) as office:
+        approved = office.store.book.approve(release.id, release.version, "eva")
+        assert (approved.made_by, approved.approved_by) == (command_line(me).name, "eva")
+    # And whoever made it at the studio doesn't approve it at the command line, by whatever name.
+    for one, other in (("eva", f"{me}@command-line for eva"), ("ana@command-line for eva", "eva")):
+        assert same_person(one, other)
+    assert not same_person("ana@command-line for eva", "ben@command-line for eda")
 
 
 def test_the_database_refuses_to_change_or_delete_an_entry(office: Office) -> None:

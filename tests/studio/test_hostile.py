@@ -41,6 +41,12 @@ VALUES = (
     "\r\nset-cookie: celosia_studio=planted",
     "[" * 2000,
     "a" * 20_000,
+    "0001-01-01T00:00+14:00",
+    "9999-12-31T23:59-05:00",
+    "0001-01-01T00:00",
+    "9999-12-31T23:59:59.999999",
+    "Asia/Tokyo",
+    "America/New_York",
     "",
 )
 FIELDS = tuple(
@@ -50,7 +56,7 @@ FIELDS = tuple(
         do p0.name p0.set p0.cube q0.id q0.show q0.chart q0.mdx text path to kind folder title publisher
         languages message revision keep c0.role c0.other cube threshold all count encoding separator
         decimal source sql read
-        version release reason at note decision percent cell measure rule n p k""",
+        version release reason moment zone at note decision percent cell measure rule n p k""",
     )
 )
 QUERY = (
