@@ -31,7 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, run_publication
-from app.cli.serving import reserve
+from app.cli.serving import Server, reserve
 from app.cube.duckdb import open_cube
 from app.db.store import StepResult, open_store
 from app.mdx import parse
@@ -61,10 +61,12 @@ FROM [Firms]
 
 
 @contextmanager
-def serving(make: Callable[[], ASGIApp]) -> Iterator[tuple[str, int]]:
-    """Address and process id of an application served by a process of its own."""
+def serving(make: Callable[[], ASGIApp], ours: bool = True) -> Iterator[tuple[str, int]]:
+    """Address and process id of an application served by a process of its own: as ours, or uvicorn's."""
     listener = reserve("127.0.0.1", 0)
-    process = multiprocessing.get_context("fork").Process(target=_serve, args=(make, listener), daemon=True)
+    process = multiprocessing.get_context("fork").Process(
+        target=_serve, args=(make, listener, ours), daemon=True
+    )
     process.start()
     try:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -77,7 +79,10 @@ def serving(make: Callable[[], ASGIApp]) -> Iterator[tuple[str, int]]:
         listener.close()
 
 
-def _serve(make: Callable[[], ASGIApp], listener: socket.socket) -> None:
+def _serve(make: Callable[[], ASGIApp], listener: socket.socket, ours: bool) -> None:
+    if ours:
+        Server(make()).run(sockets=[listener])
+        return
     config = uvicorn.Config(make(), log_level="error", access_log=False, server_header=False)
     uvicorn.Server(config).run(sockets=[listener])
 
@@ -122,7 +127,7 @@ def share(ours: str, headers: dict[str, str]) -> tuple[float, float]:
         response = client.send(request, stream=True)
         body = b"".join(response.iter_raw())
         status, told = response.status_code, response.headers.multi_items()
-    with serving(lambda: bare(status, body, told)) as (theirs, _):
+    with serving(lambda: bare(status, body, told), ours=False) as (theirs, _):
         assert httpx.get(theirs + PAGE, headers=headers).status_code == status
         pairs = [(throughput(ours, headers), throughput(theirs, headers)) for _ in range(ROUNDS)]
     return median(one / other for one, other in pairs), median(one for one, _ in pairs)

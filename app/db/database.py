@@ -9,6 +9,7 @@ from threading import local
 
 import sqlalchemy as sa
 
+from app.db.engine import cause_of
 from app.domain.errors import OperatorError
 
 
@@ -43,7 +44,7 @@ class Database:
                 with self.engine.connect() as connection:
                     yield connection
         except sa.exc.SQLAlchemyError as error:
-            raise _operator_error("read", error) from error
+            raise self._error("read", error) from error
         except json.JSONDecodeError as error:
             raise OperatorError("The database couldn't be read: a stored text is damaged.") from error
 
@@ -68,7 +69,7 @@ class Database:
                 with connection.begin():
                     yield connection
         except sa.exc.SQLAlchemyError as error:
-            raise _operator_error("write", error) from error
+            raise self._error("written", error) from error
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -89,13 +90,10 @@ class Database:
             finally:
                 self._joined.connection = None
 
+    def _error(self, done: str, error: sa.exc.SQLAlchemyError) -> StorageError:
+        return StorageError(f"The database couldn't be {done}: {cause_of(error, self.engine)}.")
+
     @property
     def _open(self) -> sa.Connection | None:
         """The transaction that this thread is within."""
         return getattr(self._joined, "connection", None)
-
-
-def _operator_error(verb: str, error: sa.exc.SQLAlchemyError) -> StorageError:
-    """The database's own words only: statement and parameters may hold cell values."""
-    cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
-    return StorageError(f"The database couldn't be {'read' if verb == 'read' else 'written'}: {cause}.")

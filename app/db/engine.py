@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -27,6 +28,8 @@ MIGRATION_KEY = 0x43454C4F4D4947
 LOCK_SECONDS = 2.0
 LOCK_TRIES = 60
 
+#: Bytes that SQLite needs to open a database.
+_ROOM = 1 << 20
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
@@ -84,6 +87,28 @@ def connect(url: str) -> sa.Engine:
     return engine
 
 
+def cause_of(error: sa.exc.SQLAlchemyError, engine: sa.Engine) -> str:
+    """The database's own words only: statement and parameters may hold cell values.
+
+    Of a full disk SQLite says no more than that of a broken one, and it can't even read there.
+    """
+    cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+    file = engine.url.database if engine.dialect.name == "sqlite" else None
+    if not file or not (cause.endswith("is full") or cause.startswith("disk I/O")):
+        return cause
+    folder = Path(file).absolute().parent
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return cause
+    if free >= _ROOM:
+        return cause
+    return (
+        f"{cause}; the disk of {folder} is full. Free some space there, to read as well, and try again: "
+        "what was stored before is whole"
+    )
+
+
 def has_password(url: str) -> bool:
     """Whether a SQLAlchemy URL holds a password.
 
@@ -128,7 +153,7 @@ def migrate(engine: sa.Engine, revision: str = "head") -> None:
                 if getattr(error.orig, "sqlstate", "") != _LOCK_NOT_AVAILABLE or not tries_left:
                     raise
     except sa.exc.SQLAlchemyError as error:
-        cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+        cause = cause_of(error, engine)
         file = engine.url.database if engine.dialect.name == "sqlite" else None
         if file and not os.access(Path(file).parent, os.W_OK):
             cause = f"{cause}; folder {Path(file).parent} must be writable, even to read"
