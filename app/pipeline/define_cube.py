@@ -71,6 +71,8 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     else:
         remote = read_remote(reader, engine, name or "")
     measures = tuple(_measures(reader, languages, None if remote else columns))
+    if not measures and reader.values.get("measure") == []:
+        reader.wrong("The cube has no measure.", "Add one as [[measure]].")
     calculated = tuple(_calculated(reader, languages))
     named_sets = tuple(_named_sets(reader))
     formerly = _formerly(reader, ())

@@ -77,7 +77,7 @@ QUERY = (
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("hostile") / "firms"
-    with starter_office(folder) as (made, _):
+    with starter_office(folder, run=True) as (made, _):
         made.versions.import_folder(folder, "ana")
         yield made
 
@@ -95,6 +95,7 @@ def address(route: Route, office: Office, value: str, real: bool) -> str:
         "version": "1",
         "path": "sheets/economy/towns.toml",
         "digest": next(iter(office.versions.files(office.versions.version(1)).uploads.values())),
+        "release": office.releases.all()[0].id,
     }
 
     def fill(match: re.Match[str]) -> str:
@@ -159,6 +160,19 @@ def test_hostile_input_is_answered_in_words_and_stays_text(
         assert location.startswith("/studio"), location
         if response.headers.get("content-type", "").startswith("text/html") and response.text:
             assert is_text_only(response.text), (path, value[:40])
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Asia/Tokyo", "America/New_York", "../x", "a" * 5000, "\x00", "Europe"]
+)
+def test_no_moment_is_beyond_the_calendar(office: Office, studio: ASGIApp, zone: str) -> None:
+    visitor = Visitor(studio).sign_in(Role.ADMIN)
+    release = office.releases.all()[0]
+    for moment in VALUES:
+        sent = {"version": str(release.version), "moment": moment, "zone": zone}
+        answer = visitor.post(f"/studio/releases/{release.id}/schedule", sent)
+        assert 400 <= answer.status_code < 500, (moment[:40], answer.status_code)
+    assert office.releases.get(release.id) == release
 
 
 def forms_of(visitor: Visitor, path: str) -> list[tuple[str, dict[str, str], set[str]]]:
