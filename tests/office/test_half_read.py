@@ -20,7 +20,9 @@ from tests.studio.visitors import starter_office
 
 CUBE, SHEET = "cubes/firms.toml", "sheets/economy/towns.toml"
 #: What stands in a place instead; none of them takes a table's place.
-OTHERS: tuple[Any, ...] = (None, [], ["activity"], 3, {})
+OTHERS: tuple[Any, ...] = (None, [], ["activity"], 3)
+#: Of these nothing hangs.
+WORDS = ("caption", "unit", "format")
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +42,9 @@ def places(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every key of a document, and the first item of every list: the others are alike."""
     items = node.items() if isinstance(node, dict) else enumerate(node[:1]) if isinstance(node, list) else ()
     for key, inner in items:
-        yield (*here, key)
-        yield from places(inner, (*here, key))
+        if key not in WORDS:
+            yield (*here, key)
+            yield from places(inner, (*here, key))
 
 
 def changed(document: dict[str, Any], place: tuple[Any, ...], other: Any) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +14,7 @@ import sqlalchemy as sa
 from app.cube.duckdb import open_cube
 from app.db import Store, open_store
 from app.db import tables as t
-from app.db.engine import connect
+from app.db.engine import cause_of, connect
 from app.domain.errors import CelosiaError, OperatorError
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
@@ -87,6 +90,20 @@ def test_a_database_that_goes_away_in_the_middle_is_told(office: Path, tmp_path:
         assert outcome.reused == STEP_NAMES[: STEP_NAMES.index(where)]
         assert outcome.release_id is not None
         store.close()
+
+
+@pytest.mark.parametrize("said", ["disk I/O error", "database or disk is full"])
+def test_a_full_disk_is_named_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """SQLite can't read there either, and of why it says as much as of a broken disk."""
+    engine = connect(f"sqlite:///{tmp_path / 'celosia.sqlite3'}")
+    error = sa.exc.OperationalError("select 1", {}, sqlite3.OperationalError(said))
+    for free in (0, 1 << 30):
+        monkeypatch.setattr(shutil, "disk_usage", lambda place, free=free: SimpleNamespace(free=free))
+        told = cause_of(error, engine)
+        assert told.startswith(said)
+        assert (f"the disk of {tmp_path} is full. Free some space" in told) is (free == 0)
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
