@@ -6,7 +6,7 @@ None of those libraries is imported unless such a frame is handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -37,7 +37,15 @@ def _kind(frame: object) -> Kind:
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or value != value
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ArithmeticError):
+        # pandas' missing value, and a decimal that is a signalling NaN.
+        return True
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +114,7 @@ def _from_arrow(column: Any) -> NDArray[Any]:
     import pyarrow.types as types
 
     chunk = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    if types.is_dictionary(chunk.type):
+    if types.is_dictionary(chunk.type) and not types.is_string_view(chunk.type.value_type):
         chunk = chunk.cast(chunk.type.value_type)
     if types.is_integer(chunk.type) or types.is_floating(chunk.type) or types.is_boolean(chunk.type):
         array: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
@@ -123,27 +131,58 @@ def read_frame(frame: object) -> Frame:
     Raises
     ------
     InputError
-        If it is no frame, or a mapping whose columns differ in length.
+        If it is no frame, has two columns of one name, or columns that aren't one value in each row.
     """
     kind = _kind(frame)
     columns: dict[str, NDArray[Any]] = {}
     if isinstance(frame, Mapping):
-        for name, given in frame.items():
-            column = np.asarray(given)
-            if column.dtype.kind not in "iufb":
-                column = np.empty(len(given), dtype=object)
-                column[:] = list(given)
-            columns[str(name)] = column
+        _require_unique(frame)
+        columns = {str(name): _from_sequence(str(name), given) for name, given in frame.items()}
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"columns differ in length: {lengths}.", "Give each row a value in each.")
         return Frame(columns, kind)
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(frame, preserve_index=False) if kind == "pandas" else pa.table(frame)
+    if kind == "pandas":
+        _require_unique(getattr(frame, "columns", ()))
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False) if kind == "pandas" else pa.table(frame)
+    except (pa.ArrowException, TypeError, AttributeError):
+        # What Arrow says may hold values.
+        raise InputError(
+            f"the {type(frame).__name__} can't be read.",
+            "Give a data frame, collected, whose columns each hold values of one kind, such as texts.",
+        ) from None
+    _require_unique(table.column_names)
     for name in table.column_names:
         columns[str(name)] = _from_arrow(table.column(name))
     return Frame(columns, kind)
+
+
+def _require_unique(names: Iterable[object]) -> None:
+    seen: set[str] = set()
+    for name in map(str, names):
+        if name in seen:
+            raise InputError(f"two columns are called {name}.", "Give each its own name.")
+        seen.add(name)
+
+
+def _from_sequence(name: str, given: Any) -> NDArray[Any]:
+    """A column as it was handed in; what a masked array masks is missing, whatever lies beneath."""
+    if isinstance(given, str | bytes | Set) or not (hasattr(given, "__len__") and hasattr(given, "__iter__")):
+        said = f"column {name} is a {type(given).__name__}."
+        raise InputError(said, "Give one value in each row, as a list or an array.")
+    masked = isinstance(given, np.ma.MaskedArray) and bool(np.ma.getmaskarray(given).any())
+    column = np.asarray(given)
+    if column.dtype.kind in "iufb" and not masked:
+        if column.ndim != 1:
+            raise InputError(f"column {name} has {column.ndim} dimensions.", "Give one value in each row.")
+        return column
+    values = given.tolist() if masked else list(given)
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def write_frame(columns: Mapping[str, Sequence[Any] | NDArray[Any]], kind: Kind) -> Any:

@@ -196,7 +196,7 @@ def parse_numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A remedy that tells the name that is nearest to a wrong one; empty if none is near."""
-    listed = [str(other) for other in names]
+    name, listed = str(name), [str(other) for other in names]
     alike = [other for other in listed if other.casefold() == name.casefold()]
     near = alike or difflib.get_close_matches(name, listed, 1)
     return f"Did you mean {near[0]}?" if near and len(name) < 200 else ""

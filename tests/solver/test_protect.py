@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -423,3 +424,40 @@ def test_protect_command_on_cells_with_largest_contributions_and_levels(
     assert stated["code"] == 0
     instance = read_jj(problem)
     assert (instance.lpl.max(), instance.upl.max()) == (4, 6)
+
+
+def _odd_frames() -> dict[str, Any]:
+    r, v = ["a", "b", "a", "b"], [1.0, 2.0, 3.0, 4.0]
+    plain = pd.DataFrame({"r": r, "v": v})
+    return {
+        "a generator": {"r": (x for x in r), "v": v},
+        "a set": {"r": set("abcd"), "v": v},
+        "a text": {"r": "abab", "v": v},
+        "a number": {"r": 3, "v": v},
+        "two dimensions": {"r": r, "v": np.ones((4, 2))},
+        "one name twice": {"r": r, "v": v, 1: r, "1": v},
+        "one name twice, pandas": pd.concat([plain, plain[["r"]]], axis=1),
+        "one name twice, Arrow": pa.table([pa.array(r), pa.array(r), pa.array(v)], names=["r", "r", "v"]),
+        "not collected": pl.DataFrame({"r": r, "v": v}).lazy(),
+        "kinds mixed, pandas": pd.DataFrame({"r": [1, "1", b"\xff", 2.5], "v": v}),
+        "a masked amount": {"r": r, "v": np.ma.array(v, mask=[True, False, False, False])},
+        "a masked count": {"r": r, "v": np.ma.array([1, 2, 3, 4], mask=[True, False, False, False])},
+        "pandas' missing": {"r": r, "v": [pd.NA, *v[1:]]},
+        "a signalling NaN": {"r": r, "v": [Decimal("sNaN"), *v[1:]]},
+    }
+
+
+@pytest.mark.parametrize("odd", _odd_frames().keys())
+def test_odd_frames_are_refused_in_words(odd: str) -> None:
+    """A masked amount was counted as what lay beneath the mask; others ended in errors of other libraries."""
+    with pytest.raises(InputError):
+        protect(_odd_frames()[odd], ["r"], value="v", rules=[Threshold(3)])
+
+
+def test_columns_are_named_by_texts_and_categories_of_polars_are_read() -> None:
+    frame = pl.DataFrame({"r": list("abab"), "v": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(InputError, match="not found"):
+        protect(frame, [1], value="v", rules=[Threshold(3)])  # type: ignore[list-item]
+    as_category = frame.with_columns(pl.col("r").cast(pl.Categorical))
+    plain, same = (protect(f, ["r"], value="v", rules=[Threshold(3)]).frame for f in (frame, as_category))
+    assert plain.equals(same)
