@@ -191,6 +191,8 @@ class Connection(H11Protocol):
     since, received = 0.0, 0
     #: What was left to be sent at the last look that found another number, and when that was.
     _left, _moved = 0, 0.0
+    #: When something came last.
+    _heard = 0.0
 
     def __init__(
         self,
@@ -219,6 +221,7 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
+        self._heard = monotonic()
         super().data_received(data)
 
     def handle_events(self) -> None:
@@ -231,6 +234,13 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         self._all.waits(self)
         super().on_response_complete()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        coming = self.conn.their_state is h11.SEND_BODY and not self.flow.read_paused
+        if coming and monotonic() - self._heard > self._all.bounds.head / 10:
+            # Not waited for: it would be cut off in the middle anyway.
+            self._all.close(self)
 
     def look(self, now: float, idle: bool) -> None:
         """Close this one if it has taken too long for what it is at."""

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from time import monotonic
 
 import httpx
 import pytest
@@ -138,6 +139,20 @@ def test_idle_connections_keep_nobody_out(bounds: Bounds, caplog: pytest.LogCapt
         assert ended(idle[0]) == ended(idle[20]) == b""
         idle[-1].sendall(HEAD[39 % 9 :])
         assert idle[-1].recv(15) == b"HTTP/1.1 200 OK"
+    assert not caplog.records
+
+
+def test_bodies_that_pause_do_not_keep_the_server_from_ending(caplog: pytest.LogCaptureFixture) -> None:
+    with ExitStack() as stack, caplog.at_level(logging.WARNING):
+        with serving(Bounds(head=1.0)) as port:
+            sent = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n1"
+            paused = stack.enter_context(connect(port, sent))
+            until = monotonic() + 0.3
+            while monotonic() < until:
+                assert httpx.get(f"http://127.0.0.1:{port}/").text == "xx"
+            began = monotonic()
+        assert monotonic() - began < 5
+        assert ended(paused) == b""
     assert not caplog.records
 
 
