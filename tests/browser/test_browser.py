@@ -230,8 +230,10 @@ def test_ticking_members_takes_effect_and_the_list_can_be_searched(browser: Brow
 
 def test_ticking_members_of_what_is_not_used_puts_it_in_the_rows(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/query")
-    place = page.get_by_role("group", name="Sex", exact=True).get_by_label("Where")
+    sex = page.get_by_role("group", name="Sex", exact=True)
+    place = sex.get_by_label("Where")
     expect(place).to_have_value("")
+    sex.get_by_text("Choose members").click()
     page.get_by_label("Women").check()
     expect(place).to_have_value("rows")
     follow(page.get_by_role("button", name="Show the table"))

@@ -38,6 +38,7 @@ from app.cube.xmla.server import open_cube as open_xmla
 from app.domain.catalogue import Catalogue
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus, MaskedCellSet
+from app.domain.patience import Patience
 from app.domain.publication import CubeDefinition, FactsDefinition, Folder, RemoteDefinition
 from app.domain.styles import cell_styles
 from app.mdx import parse
@@ -105,7 +106,7 @@ class RawXmla:
         )
         hierarchies = tuple(axis.hierarchies for axis in answer.axes)
         asked = Asked(answer.cube.name, masked, hierarchies, properties, ())
-        return dataset_xml(asked, answer.cube, "en", "SchemaData")
+        return dataset_xml(asked, answer.cube, "en", "SchemaData", Patience())
 
 
 def fill(definition: CubeDefinition, run: Callable[[str], object]) -> None:

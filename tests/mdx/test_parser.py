@@ -142,7 +142,7 @@ MUCH = {
 
 
 @pytest.mark.parametrize("start", MUCH)
-def test_the_longest_texts_take_no_second(start: str) -> None:
+def test_the_longest_texts_take_a_moment(start: str) -> None:
     """With as many of a piece as there may be: letters, or words and signs."""
     for piece in MUCH[start]:
         for size in (MAX_LENGTH, MAX_TOKENS):
@@ -152,7 +152,8 @@ def test_the_longest_texts_take_no_second(start: str) -> None:
                 parse(text)
             except MdxSyntaxError as error:
                 told = str(error)
-            assert process_time() - began < 1, piece
+            # A third of a second where nothing else runs: what grows with the square would take minutes.
+            assert process_time() - began < 5, piece
             assert len(told) < 1000
 
 

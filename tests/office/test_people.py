@@ -258,7 +258,8 @@ def test_the_first_admin_begins_on_the_command_line(tmp_path: Path) -> None:
     runner = CliRunner()
 
     def add(name: str, *role: str) -> Result:
-        return runner.invoke(app, ["account", "add", folder, name, *role], input=f"{PASSWORD}\n{PASSWORD}\n")
+        command = ["account", "add", folder, name, "--password-stdin", *role]
+        return runner.invoke(app, command, input=f"{PASSWORD}\n")
 
     unnamed = add("ana")
     assert unnamed.exit_code == 2, "nobody is an admin by default"

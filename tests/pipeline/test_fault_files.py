@@ -76,8 +76,8 @@ def released(folder: Path) -> object:
 
 @pytest.mark.parametrize("name", ["f*.csv", "f[i]rms.csv", "f?rms.csv", "it's.csv", "{a,b}.csv", "firms.tsv"])
 def test_a_file_is_read_by_its_very_name(tmp_path: Path, name: str) -> None:
+    plain = released_after(write_office(tmp_path / "plain", firms(n=40)))
     office = write_office(tmp_path / "office", firms(n=40))
-    plain = released_after(office)
     data = office / "data"
     (data / "firms.csv").rename(data / name)
     write_csv(data / "firms.csv", firms(seed=9, n=90))

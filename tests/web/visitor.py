@@ -141,7 +141,7 @@ def read_table(table: html.HtmlElement) -> list[ReadCell]:
     for line in table.xpath("./thead/tr"):
         texts: list[str] = []
         for cell in line.xpath("./th"):
-            words = cell.xpath("string(./span/text()[1])").strip()
+            words = cell.xpath("string((./span/a[@class='sort'] | ./span)[last()]/text()[1])").strip()
             texts += [words] * int(cell.get("colspan", 1))
         head.append(texts)
     cells = []
