@@ -22,7 +22,6 @@ from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.nearly import Told
-from app.domain.place_relations import place_relations
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
 from app.pipeline.alike import find_alike
@@ -130,7 +129,6 @@ class CellTable:
         identities = find_identities(self.cube, self.server.facts())
         alike = counts_alike(self.cube, self.space, measured.values)
         empty = self._empty(distinct, measured)
-        has_all = [tree.has_all for tree in self.cube.hierarchies]
 
         def further(cells: IntArray, rows: Longs) -> list[Entries]:
             return [
@@ -141,13 +139,7 @@ class CellTable:
             ]
 
         def close(given: IntArray) -> Closure:
-            known = formulas
-            while True:
-                closure = close_cells(self.space, given, known, measured.occupied, tied, further)
-                more = place_relations(self.space, closure, empty, has_all) if known is formulas else None
-                if more is None:
-                    return closure
-                known = Entries.join([*([known] if known is not None else []), more], self.space.columns)
+            return close_cells(self.space, given, formulas, measured.occupied, tied, further)
 
         facts = self.server.facts()
         told: list[Told] = [
