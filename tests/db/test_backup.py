@@ -96,7 +96,11 @@ PACKINGS = {"bzip2": zipfile.ZIP_BZIP2, "lzma": zipfile.ZIP_LZMA}
 def damage(path: Path, kind: str) -> None:
     body = bytearray(path.read_bytes())
     if kind == "flipped":
-        body[len(body) // 3] ^= 0x40
+        with zipfile.ZipFile(path) as archive:
+            largest = max(archive.infolist(), key=lambda member: member.compress_size)
+        # In what a table says: the times and versions of a zip file's own headers say nothing to a restore.
+        headers = largest.header_offset + 30 + int.from_bytes(body[largest.header_offset + 28 :][:2], "little")
+        body[headers + len(largest.filename) + largest.compress_size // 3] ^= 0x40
     elif kind == "cut":
         del body[len(body) * 2 // 3 :]
     elif kind == "manifest":
