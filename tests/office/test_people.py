@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, extract_parameters
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -154,6 +154,7 @@ def test_every_refusal_costs_the_same_work(
         sa.event.remove(engine, "before_cursor_execute", note)
         seen[name] = statements
     assert len(verified) == 5
+    assert len({str(extract_parameters(hashed)) for hashed in verified}) == 1
     assert all(statements == seen["ana"] for statements in seen.values())
 
 
