@@ -2,8 +2,9 @@
 
 A backup is a zip file with a member for each table (a JSON array per line and row) and, last, a manifest
 with the digest and the number of rows of each. The digest of the manifest is the file's comment, so that
-nothing that it says can be damaged without being noticed. It holds what the database holds: true values of hidden
-cells and digests of passwords. Sign-ins (sessions) aren't part of it: nobody is signed in after a restore.
+nothing that it says can be damaged without being noticed. It holds what the database holds: true values of
+hidden cells and digests of passwords. Sign-ins (sessions) aren't part of it: nobody is signed in after a
+restore.
 """
 
 from __future__ import annotations

@@ -56,7 +56,18 @@ def serving(folder: Path) -> Iterator[str]:
 def address(tmp_path: Path) -> Iterator[str]:
     """A site on which nothing is but its first admin, made by the command."""
     folder = tmp_path / "office"
-    command = [sys.executable, "-c", MAIN, "account", "add", str(folder), "ada", "--role", "admin", "--password-stdin"]
+    command = [
+        sys.executable,
+        "-c",
+        MAIN,
+        "account",
+        "add",
+        str(folder),
+        "ada",
+        "--role",
+        "admin",
+        "--password-stdin",
+    ]
     done = subprocess.run(command, input=f"{PASSWORD}\n", text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     with serving(folder) as found:

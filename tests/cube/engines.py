@@ -171,7 +171,7 @@ def opened(engine: str, definition: CubeDefinition, count: str = "") -> Iterator
         if engine == "duckdb":
             server: Server | RemoteServer = open_cube(definition)
         elif engine == "postgresql":
-            url = stack.enter_context(database_url("postgresql", Path()))
+            url = stack.enter_context(database_url("postgresql", Path(), empty=True))
             with psycopg.connect(url) as connection:
                 fill(definition, lambda statement: connection.execute(statement.encode()))
             server = open_any(replace(definition, facts=at_database(definition, engine, url)))

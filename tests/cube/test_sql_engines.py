@@ -114,7 +114,7 @@ def at(cube: CubeDefinition, url: str, sql: str) -> CubeDefinition:
 )  # fmt: skip
 def test_mistakes(tmp_path: Path, sql: str, told: str) -> None:
     cube = office(tmp_path)
-    with database_url("postgresql", tmp_path) as url:
+    with database_url("postgresql", tmp_path, empty=True) as url:
         with psycopg.connect(url) as connection:
             names = "year text, month text, town text, sex text, income float8, tax float8, person text"
             connection.execute(f"create table facts ({names}, household text)".encode())
@@ -140,7 +140,7 @@ def test_no_database(tmp_path: Path) -> None:
 
 def test_an_open_cube_sees_one_state_of_the_facts(tmp_path: Path) -> None:
     cube = office(tmp_path)
-    with database_url("postgresql", tmp_path) as url:
+    with database_url("postgresql", tmp_path, empty=True) as url:
         with psycopg.connect(url) as connection:
             names = "year text, month text, town text, sex text, income int, tax decimal(9, 2), person text"
             connection.execute(f"create table facts ({names}, household text)".encode())

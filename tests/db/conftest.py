@@ -15,6 +15,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield made
 
 
+@pytest.fixture(params=KINDS)
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Of a database without tables."""
+    with database_url(request.param, tmp_path, empty=True) as made:
+        yield made
+
+
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
     opened = open_store(url)

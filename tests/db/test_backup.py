@@ -18,7 +18,7 @@ from app.db.engine import connect, migrate
 from app.db.jobs import JobTable
 from app.domain.errors import OperatorError, UserError
 from app.domain.progress import StepProgress
-from tests.databases import KINDS, database_url
+from tests.databases import KINDS, database_url, new_store
 from tests.db.test_store import publish, step
 
 
@@ -66,8 +66,8 @@ def test_a_backup_comes_back_to_either_kind(full: Store, kind: str, tmp_path: Pa
         other.close()
 
 
-def test_a_backup_of_an_older_version_is_brought_up_to_date(url: str, tmp_path: Path) -> None:
-    engine = connect(url)
+def test_a_backup_of_an_older_version_is_brought_up_to_date(empty_url: str, tmp_path: Path) -> None:
+    engine = connect(empty_url)
     migrate(engine, "0001")
     with engine.begin() as connection:
         connection.execute(
@@ -99,7 +99,9 @@ def damage(path: Path, kind: str) -> None:
         with zipfile.ZipFile(path) as archive:
             largest = max(archive.infolist(), key=lambda member: member.compress_size)
         # In what a table says: the times and versions of a zip file's own headers say nothing to a restore.
-        headers = largest.header_offset + 30 + int.from_bytes(body[largest.header_offset + 28 :][:2], "little")
+        headers = (
+            largest.header_offset + 30 + int.from_bytes(body[largest.header_offset + 28 :][:2], "little")
+        )
         body[headers + len(largest.filename) + largest.compress_size // 3] ^= 0x40
     elif kind == "cut":
         del body[len(body) * 2 // 3 :]
@@ -126,7 +128,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_written(full: Store, kind: s
     back_up(full.database, path)
     damage(path, kind)
     (tmp_path / "new").mkdir()
-    other = open_store(f"sqlite:///{tmp_path / 'new' / 'x.sqlite3'}")
+    other = new_store(tmp_path / "new" / "x.sqlite3")
     with pytest.raises(UserError):
         restore(other.database, path)
     assert not any(contents(other.database).values())
@@ -187,7 +189,7 @@ def test_a_backup_is_of_one_moment(full: Store, tmp_path: Path) -> None:
         sa.event.remove(sa.Engine, "after_cursor_execute", meddle)
     assert seen
     (tmp_path / "new").mkdir()
-    store = open_store(f"sqlite:///{tmp_path / 'new' / 'x.sqlite3'}")
+    store = new_store(tmp_path / "new" / "x.sqlite3")
     restore(store.database, path)
     assert repr(contents(store.database)) == repr(before)
     store.close()

@@ -224,11 +224,11 @@ def test_only_one_run_at_a_time(url: str) -> None:
     second.close()
 
 
-def test_migrations_go_both_ways_and_agree_with_the_tables(url: str) -> None:
+def test_migrations_go_both_ways_and_agree_with_the_tables(empty_url: str) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    engine = connect(url)
+    engine = connect(empty_url)
     migrate(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -238,7 +238,7 @@ def test_migrations_go_both_ways_and_agree_with_the_tables(url: str) -> None:
         assert set(sa.inspect(connection).get_table_names()) <= {"alembic_version"}
     migrate(engine)
     engine.dispose()
-    store = open_store(url)
+    store = open_store(empty_url)
     publish(store, "r1")
     store.close()
 

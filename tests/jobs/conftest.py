@@ -17,6 +17,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield made
 
 
+@pytest.fixture(params=KINDS)
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Of a database without tables."""
+    with database_url(request.param, tmp_path, empty=True) as made:
+        yield made
+
+
 @pytest.fixture
 def office(tmp_path: Path) -> Path:
     return write_office(tmp_path / "office")

@@ -103,8 +103,8 @@ def migrate_and_die(url: str, where: str) -> None:
 @pytest.mark.parametrize(
     "where", ["CREATE TABLE account", "CREATE TABLE job_event", "UPDATE alembic_version"]
 )
-def test_a_migration_that_is_killed_has_not_happened(url: str, where: str) -> None:
-    engine = connect(url)
+def test_a_migration_that_is_killed_has_not_happened(empty_url: str, where: str) -> None:
+    engine = connect(empty_url)
     migrate(engine, "0001")
     with engine.begin() as connection:
         connection.execute(
@@ -122,7 +122,7 @@ def test_a_migration_that_is_killed_has_not_happened(url: str, where: str) -> No
         connection.execute(
             sa.text("insert into release_cell (release_id, number, key, status) values ('r', 0, 'k', 1)")
         )
-    process = SERVER.Process(target=migrate_and_die, args=(url, where))
+    process = SERVER.Process(target=migrate_and_die, args=(empty_url, where))
     process.start()
     process.join()
     assert process.exitcode == -9
@@ -139,7 +139,7 @@ def test_a_migration_that_is_killed_has_not_happened(url: str, where: str) -> No
 
 def test_an_upgrade_while_somebody_reads_at_length_keeps_no_reader_waiting(tmp_path: Path) -> None:
     """A backup goes on, new processes migrate, readers read: they stand behind nobody for long."""
-    with database_url("postgresql", tmp_path) as url:
+    with database_url("postgresql", tmp_path, empty=True) as url:
         engine = connect(url)
         migrate(engine, "0004")
         look = sa.text("select count(*) from release")

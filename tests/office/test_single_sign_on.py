@@ -21,13 +21,13 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from app.cli.serving import running
-from app.db import open_store
 from app.domain.errors import UserError
 from app.domain.people import Role, command_line
 from app.office.office import Office
 from app.office.single_sign_on import Provider, SingleSignOn, provider_of
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
+from tests.databases import new_store
 from tests.studio.visitors import BASE, Visitor, staffed
 
 SECRET = "a secret between two"
@@ -105,7 +105,7 @@ def desk() -> Iterator[tuple[Desk, str]]:
 
 @pytest.fixture
 def office(tmp_path: Path, desk: tuple[Desk, str]) -> Iterator[Office]:
-    store = open_store(f"sqlite:///{tmp_path / 'celosia.sqlite3'}")
+    store = new_store(tmp_path / "celosia.sqlite3")
     made = staffed(tmp_path / "publication", store)
     made.people.add(command_line("test"), "nora@office.org", Role.ANALYST, None)
     object.__setattr__(made, "single_sign_on", SingleSignOn(Provider(desk[1], "celosia", SECRET)))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.db import Store, open_store
-from tests.databases import KINDS, database_url
+from app.db import Store
+from tests.databases import KINDS, database_url, new_store
 from tests.pipeline.offices import write_office
 
 
@@ -18,7 +18,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path / 'celosia.sqlite3'}")
+    opened = new_store(tmp_path / "celosia.sqlite3")
     yield opened
     opened.close()
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from app.cube.duckdb import open_cube
-from app.db import Store, open_store
+from app.db import Store
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.domain.masking import mask
 from app.pipeline.check import check_publication
 from app.pipeline.define import load_publication
+from tests.databases import new_store
 from tests.pipeline.offices import SHEETS, write_office
 from tests.pipeline.test_protection import Ran
 
@@ -47,7 +48,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, list[MaskedCellS
         "WHERE ([Measures].[Firms], [Activity].[Activity].&[farm])",
     )
     write_office(folder, sheets={**SHEETS, "ordered": queries})
-    store = open_store(f"sqlite:///{folder / 'celosia.sqlite3'}")
+    store = new_store(folder / "celosia.sqlite3")
     made = Ran(folder, store)
     answers = []
     for number in range(6):

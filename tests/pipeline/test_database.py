@@ -8,20 +8,19 @@ import psycopg
 import pytest
 
 from app.bootstrap.engines import open_cube
-from app.db import open_store
 from app.domain.errors import UserError
 from app.domain.release import Release
 from app.pipeline.define import load_publication
 from app.pipeline.run import run
 from tests.cube.engines import fill
-from tests.databases import database_url
+from tests.databases import database_url, new_store
 from tests.pipeline.offices import write_office
 
 FILE = 'file = "../data/firms.csv"'
 
 
 def published(folder: Path) -> Release:
-    store = open_store(f"sqlite:///{folder / 'store.sqlite3'}")
+    store = new_store(folder / "store.sqlite3")
     try:
         run(load_publication(folder), store, open_cube)
         release = store.live_release()
@@ -45,7 +44,7 @@ def rewritten(folder: Path, *changes: tuple[str, str]) -> Path:
 def test_the_same_release(tmp_path: Path) -> None:
     plain = rewritten(tmp_path / "plain")
     wanted = published(plain)
-    with database_url("postgresql", tmp_path) as url:
+    with database_url("postgresql", tmp_path, empty=True) as url:
         with psycopg.connect(url) as connection:
             fill(load_publication(plain).cubes[0], lambda statement: connection.execute(statement.encode()))
         changes = ("[facts]", f'engine = "postgresql"\n[facts]\nurl = "{url}"\ntable = "facts"'), (FILE, "")

@@ -264,7 +264,7 @@ def test_keys_of_an_engine_that_gives_no_facts_are_declared(tmp_path: Path, stor
     cube = without_formulas(CUBE)
     sheet = {"turnover": SHEET}
     facts = load_publication(write_office(folder, firms(), FIRST, cube, sheet)).cubes[0]
-    with database_url("postgresql", tmp_path) as url:
+    with database_url("postgresql", tmp_path, empty=True) as url:
         with psycopg.connect(url) as connection:
             fill(facts, lambda statement: connection.execute(statement.encode()))
 

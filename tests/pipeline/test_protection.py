@@ -11,7 +11,6 @@ import pytest
 
 from app.cube.duckdb import open_cube
 from app.db import Store
-from app.db.store import open_store
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.errors import InternalError, UserError
 from app.domain.masked import CellStatus
@@ -25,6 +24,7 @@ from app.pipeline.running import RESULTS
 from app.pipeline.suppress import Suppression, reachable_levels
 from app.pipeline.union_rules import UnionRules
 from solver import InfeasibleError, Instance, Status, solve
+from tests.databases import new_store
 from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, firms, write_csv, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 
@@ -297,7 +297,7 @@ def decision(kind: str, members: str, measure: str = "Firms") -> str:
 
 def test_manual_decisions_are_kept(tmp_path: Path, store: Store) -> None:
     # Of stores of their own: what a release showed is known to all that follow it.
-    first, third = (open_store(f"sqlite:///{tmp_path / name}") for name in ("first.sqlite3", "third.sqlite3"))
+    first, third = (new_store(tmp_path / name) for name in ("first.sqlite3", "third.sqlite3"))
     plain = Ran(write_office(tmp_path / "plain"), first)
     big, thin = '"[Place].[Town].&[a1]"', '"[Place].[Town].&[c1]", "[Activity].[Activity].&[shop]"'
     keys = plain.cells.keys(np.arange(plain.cells.n_published))

@@ -11,12 +11,13 @@ import pytest
 from app.bootstrap.engines import open_cube
 from app.cli.serving import running
 from app.cube import duckdb
-from app.db import Store, open_store
+from app.db import Store
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus
 from app.pipeline.define import load_publication
 from app.pipeline.run import run
 from tests.cube.engines import RawXmla
+from tests.databases import new_store
 from tests.pipeline.offices import PUBLICATION, write_office
 
 CUBE = """
@@ -58,7 +59,7 @@ def over_xmla(folder: Path, url: str, cube: str = CUBE, publication: str = APART
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    opened = new_store(tmp_path / "store.sqlite3")
     yield opened
     opened.close()
 

@@ -24,6 +24,7 @@ from app.pipeline.promises import read_promises
 from app.pipeline.run import STEP_NAMES, Outcome, export_problems, run
 from app.pipeline.running import Wish
 from solver import Instance
+from tests.databases import new_store
 from tests.pipeline.offices import CUBE, SHEETS, firms, write_csv, write_office
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +93,7 @@ def test_a_run_makes_a_release_and_says_what_it_found(office: Path, url: str) ->
 def test_two_runs_give_the_identical_pattern(office: Path, tmp_path: Path) -> None:
     patterns = []
     for name in ("one", "two"):
-        store = open_store(f"sqlite:///{tmp_path / name}.sqlite3")
+        store = new_store(tmp_path / f"{name}.sqlite3")
         run_office(office, store)
         release = store.live_release()
         assert release is not None

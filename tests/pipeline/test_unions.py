@@ -27,6 +27,7 @@ from app.pipeline.release import make_release
 from app.pipeline.union_rules import UnionRules
 from app.pipeline.what_if import Computed, what_if
 from app.pipeline.why import why
+from tests.databases import new_store
 from tests.pipeline.offices import PUBLICATION, TOWNS, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 from tests.pipeline.test_protection import Ran, sheet
@@ -104,7 +105,7 @@ def test_two_thin_cells_and_their_sum(tmp_path: Path) -> None:
             publication(unions, THRESHOLD % 8),
             sheets={"a": sheet(ROW)},
         )
-        store = open_store(f"sqlite:///{folder / 'celosia.sqlite3'}")
+        store = new_store(folder / "celosia.sqlite3")
         ran = Ran(folder, store)
         assert hidden_towns(ran) == expected
         low, high = reach(ran, towns(ran, "a1", "a2"))
@@ -122,7 +123,7 @@ def test_the_option_off_changes_no_byte(tmp_path: Path) -> None:
     bodies = []
     for name, unions in (("silent", ""), ("off", "false")):
         folder = write_office(tmp_path / name, publication=publication(unions, THRESHOLD % 3, DOMINANCE))
-        store = open_store(f"sqlite:///{tmp_path / name}.sqlite3")
+        store = new_store(tmp_path / f"{name}.sqlite3")
         ran = Ran(folder, store)
         bodies.append([mark.tobytes() for mark in ran.suppression.hidden])
         assert not any(
@@ -161,7 +162,7 @@ def test_one_owner_of_two_hidden_cells_dominates_their_sum(tmp_path: Path) -> No
     for unions in ("false", "true"):
         text = publication(unions, DOMINANCE)
         folder = write_office(tmp_path / unions, made, text, sheets={"a": sheet(ROW)})
-        store = open_store(f"sqlite:///{folder / 'celosia.sqlite3'}")
+        store = new_store(folder / "celosia.sqlite3")
         ran = Ran(folder, store)
         store.close()
         low, high = reach(ran, towns(ran, "a1", "a2"))
@@ -222,7 +223,7 @@ def test_no_sum_that_a_relation_tells_is_sensitive(
         return
     text = publication("true", THRESHOLD % 6, DOMINANCE)
     folder = write_office(tmp_path_factory.mktemp("office"), made, text, sheets={"a": sheet(TABLE)})
-    store = open_store(f"sqlite:///{folder / 'celosia.sqlite3'}")
+    store = new_store(folder / "celosia.sqlite3")
     ran = Ran(folder, store)
     store.close()
     assert ran.status["exposures"] == 0
@@ -258,7 +259,7 @@ def seven(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("where", ["suppress", "audit"])
 def test_a_killed_run_ends_with_the_same_pattern(seven: Path, tmp_path: Path, where: str) -> None:
-    straight = open_store(f"sqlite:///{tmp_path / 'straight.sqlite3'}")
+    straight = new_store(tmp_path / "straight.sqlite3")
     expected = Ran(seven, straight)
     straight.close()
     url = f"sqlite:///{tmp_path / 'killed.sqlite3'}"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.cube.duckdb import open_cube
-from app.db import Store, open_store
+from app.db import Store
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.mdx import parse, substitute, to_text
@@ -18,6 +18,7 @@ from app.pipeline.define import load_publication
 from app.pipeline.run import run
 from app.serve.adhoc import Adhoc
 from app.serve.answer import LiveReader, NotPublishedError
+from tests.databases import new_store
 from tests.pipeline.offices import CUBE, SHEETS, write_office
 
 SHOWN, EMPTY, HIDDEN = CellStatus.SHOWN, CellStatus.EMPTY, CellStatus.CONFIDENTIAL
@@ -27,7 +28,7 @@ UNRELEASED = CellStatus.UNRELEASED
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     folder = write_office(tmp_path_factory.mktemp("office"))
-    opened = open_store(f"sqlite:///{folder / 'release.sqlite3'}")
+    opened = new_store(folder / "release.sqlite3")
     run(load_publication(folder), opened, open_cube)
     yield opened
     opened.close()
@@ -58,7 +59,7 @@ def test_two_names_of_a_place_show_one_cell(tmp_path: Path) -> None:
     """Cells of a hierarchy that follows from another are recorded as its members, and asked for as shown."""
     cube = CUBE.replace('[[dimension]]\nname = "Activity"\n', ZONES.lstrip(), 1)
     write_office(tmp_path, cube=cube, sheets={**SHEETS, "zones": BY_ZONE})
-    store = open_store(f"sqlite:///{tmp_path / 'release.sqlite3'}")
+    store = new_store(tmp_path / "release.sqlite3")
     run(load_publication(tmp_path), store, open_cube)
     reader = LiveReader(store, asker=Adhoc())
     answers = released(reader)

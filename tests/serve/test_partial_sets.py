@@ -9,7 +9,6 @@ import pytest
 
 from app.cube.duckdb import open_cube
 from app.cube.port import CubeServer
-from app.db import open_store
 from app.domain.errors import UserError
 from app.domain.masked import CellStatus, MaskedCellSet
 from app.mdx import parse
@@ -17,6 +16,7 @@ from app.pipeline.define import load_publication
 from app.pipeline.run import run
 from app.serve.adhoc import Adhoc
 from app.serve.answer import LiveReader
+from tests.databases import new_store
 from tests.pipeline.offices import write_office
 
 HIDDEN = (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED)
@@ -89,7 +89,7 @@ def names(name: str, on: str = "[Measures]") -> str:
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveReader, CubeServer]]:
     """Readers of a release, and the facts that it was made of."""
     folder = write_office(tmp_path_factory.mktemp("office"))
-    store = open_store(f"sqlite:///{folder / 'release.sqlite3'}")
+    store = new_store(folder / "release.sqlite3")
     publication = load_publication(folder)
     run(publication, store, open_cube)
     server = open_cube(publication.cubes[0])

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from app.db import open_store
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
+from tests.databases import new_store
 from tests.studio.visitors import BASE, staffed
 
 
 @pytest.fixture
 def office(tmp_path: Path) -> Iterator[Office]:
-    store = open_store(f"sqlite:///{tmp_path / 'celosia.sqlite3'}")
+    store = new_store(tmp_path / "celosia.sqlite3")
     yield staffed(tmp_path / "publication", store)
     store.close()
 

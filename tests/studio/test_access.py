@@ -10,7 +10,6 @@ import pytest
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from app.db import open_store
 from app.domain.errors import InternalError
 from app.domain.people import PERMISSIONS, SCOPES, Actor, Permission, Role, command_line
 from app.office.office import Office
@@ -18,6 +17,7 @@ from app.web.studio.parts import PARTS
 from app.web.studio.routes import Route, Routes, gather
 from app.web.studio.shell import create_studio
 from app.web.studio.visit import Visit
+from tests.databases import new_store
 from tests.studio.visitors import BASE, NAMES, Visitor, staffed, starter_office
 
 ROUTES, TABS = gather(PARTS)
@@ -32,7 +32,7 @@ def address(route: Route) -> str:
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder: Path = tmp_path_factory.mktemp("office")
-    store = open_store(f"sqlite:///{folder / 'celosia.sqlite3'}")
+    store = new_store(folder / "celosia.sqlite3")
     yield staffed(folder / "publication", store)
     store.close()
 

@@ -19,13 +19,13 @@ from schemathesis.checks import not_a_server_error
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from app.db import open_store
 from app.domain.people import Role
 from app.office.office import Office
 from app.web.studio.parts import PARTS
 from app.web.studio.routes import Route, gather
 from app.web.studio.shell import create_studio
 from demo import create_starter
+from tests.databases import new_store
 from tests.db.test_releases import make
 from tests.studio.visitors import BASE, Visitor, staffed
 
@@ -89,7 +89,7 @@ class Place:
     def open(self) -> None:
         folder = Path(self._folder.name) / "firms"
         create_starter(folder)
-        store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
+        store = new_store(folder / ".celosia" / "celosia.sqlite3")
         self.office = staffed(folder, store)
         version = self.office.versions.import_folder(folder, "ana")
         self.office.versions.begin("ana")

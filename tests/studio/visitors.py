@@ -15,7 +15,6 @@ from starlette.types import ASGIApp
 
 from app.bootstrap import run_publication
 from app.bootstrap.office import make_office
-from app.db import open_store
 from app.db.people import PeopleStore
 from app.db.store import Store
 from app.db.workspace import WorkspaceStore
@@ -23,6 +22,7 @@ from app.domain.people import Role, command_line
 from app.office.office import Office
 from app.office.people import People
 from demo import create_starter
+from tests.databases import new_store
 
 BASE = "http://office.test"
 PASSWORD = "a lattice of olive wood"
@@ -47,7 +47,7 @@ def starter_office(folder: Path, run: bool = False) -> Iterator[tuple[Office, St
     create_starter(folder)
     if run:
         run_publication(folder)
-    store = open_store(f"sqlite:///{folder / '.celosia' / 'celosia.sqlite3'}")
+    store = new_store(folder / ".celosia" / "celosia.sqlite3")
     office = staffed(folder, store)
     yield office, store
     office.previews.close()

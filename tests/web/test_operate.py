@@ -19,7 +19,6 @@ from starlette.types import ASGIApp, Message
 
 from app.bootstrap import query_asker
 from app.bootstrap.operations import counts, readiness
-from app.db import open_store
 from app.db.engine import migrate
 from app.db.jobs import JobTable
 from app.domain.errors import OperatorError, UserError
@@ -28,6 +27,7 @@ from app.watch.logs import install_logs
 from app.watch.metrics import Metrics
 from app.web.app import create_app
 from app.web.operate import Limits, Operations, part_of
+from tests.databases import new_store
 from tests.web.office import MemoryStore
 
 
@@ -93,7 +93,7 @@ def test_a_store_that_hangs_holds_up_those_alone_who_ask_it() -> None:
 
 
 def test_it_is_not_ready_while_the_tables_are_of_another_version(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path / 'x.sqlite3'}")
+    store = new_store(tmp_path / "x.sqlite3")
     assert readiness(store) == ""
     migrate(store.database.engine, "0001")
     assert readiness(store) == "migrations"
@@ -149,7 +149,7 @@ def test_a_body_that_grows_too_long_is_told_so(path: str, said: io.StringIO) -> 
 
 
 def test_metrics_count_requests_by_part_and_jobs_by_state(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path / 'x.sqlite3'}")
+    store = new_store(tmp_path / "x.sqlite3")
     JobTable(store.database).submit(None, "folder", {}, "ana")
     metrics = Metrics(lambda: counts(store))
     port, end = metrics.serve("127.0.0.1:0")
