@@ -8,6 +8,7 @@ from threading import Thread
 
 import pytest
 import uvicorn
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, Playwright, expect, sync_playwright
 
 from app.cli.serving import reserve
@@ -40,6 +41,21 @@ def follow_by_key(page: Page) -> None:
     """Press Enter on what leads to a page, and wait for that page."""
     with page.expect_navigation(timeout=PATIENCE):
         page.keyboard.press("Enter")
+
+
+def barriers(page: Page) -> list[tuple[str, list[object]]]:
+    """What axe finds on a page in light colours with all that folds unfolded, and in dark ones of contrast.
+
+    The colours of a page are all that its scheme changes.
+    """
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    found = Axe().run(page).response["violations"]
+    page.emulate_media(color_scheme="dark")
+    found += page.evaluate("axe.run({runOnly: ['color-contrast'], resultTypes: ['violations']})")[
+        "violations"
+    ]
+    page.emulate_media(color_scheme="light")
+    return [(fault["id"], [node["target"] for node in fault["nodes"][:3]]) for fault in found]
 
 
 @pytest.fixture(scope="session")
