@@ -8,12 +8,15 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from app.cli import tell
+from app.cli import main, tell
 from app.redteam.report import Finding, Report
+from tests.jobs.forks import SERVER
 
 COMMANDS = (
     "demo", "init", "run", "serve", "crawl", "assess", "build", "suppress", "audit", "release", "check",
@@ -24,28 +27,49 @@ COMMANDS = (
 def celosia(
     *arguments: str, folder: Path | None = None, piped: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, as its users do."""
-    code = "from app.cli import main; main()"
-    return celosia_code(code, *arguments, folder=folder, piped=piped, **environment)
+    """Run the command in a process of its own, forked from one that has loaded the program already."""
+    with TemporaryDirectory() as streams:
+        names = [Path(streams, name) for name in ("stdin", "stdout", "stderr")]
+        names[0].write_text(piped or "")
+        around = surroundings(environment)
+        process = SERVER.Process(target=perform, args=(arguments, folder or Path.cwd(), around, names))
+        process.start()
+        process.join(240)
+        process.kill()
+        process.join()
+        said = [name.read_text() for name in names[1:]]
+    assert process.exitcode is not None
+    return subprocess.CompletedProcess(["celosia", *arguments], process.exitcode, *said)
 
 
-def celosia_code(
-    code: str, *arguments: str, folder: Path | None = None, piped: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def perform(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Sequence[Path]
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    for number, name in enumerate(streams):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in enumerate("rww")
+    )
+    sys.argv = ["celosia", *arguments]
+    main()
+
+
+def surroundings(more: Mapping[str, str]) -> dict[str, str]:
+    """Variables of the environment of a command, with nothing said of Celosia but these."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CELOSIA_")}
+    return {**inherited, "COLUMNS": "100", "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **more}
+
+
+def celosia_code(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
-        cwd=folder,
-        input=piped,
-        stdin=subprocess.DEVNULL if piped is None else None,
-        env={
-            **inherited,
-            "COLUMNS": "100",
-            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
-            **environment,
-        },
+        stdin=subprocess.DEVNULL,
+        env=surroundings({}),
         timeout=240,
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +24,8 @@ from app.pipeline.run import STEP_NAMES, Outcome, export_problems, run
 from app.pipeline.running import Wish
 from solver import Instance
 from tests.databases import new_store
+from tests.jobs.forks import SERVER, die, no_room
 from tests.pipeline.offices import CUBE, SHEETS, firms, write_csv, write_office
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_office(folder: Path, store: Store, steps=STEP_NAMES, progress=None) -> Outcome:
@@ -193,33 +191,21 @@ def test_a_query_that_cannot_be_answered_is_told_with_its_line(tmp_path: Path, s
 
 # ---------------------------------------------------------------------- kills
 
-SCRIPT = """
-import os, signal, sys
-from pathlib import Path
-import sqlalchemy as sa
-from app.cube.duckdb import open_cube
-from app.db import open_store
-from app.pipeline.define import load_publication
-from app.pipeline.run import run
 
-folder, url, where = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+def run_and_die(folder: Path, url: str, where: str) -> None:
+    def progress(state: StepProgress) -> None:
+        if state.step == where and state.message == "begins":
+            die()
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+    @sa.event.listens_for(sa.Engine, "after_cursor_execute")
+    def watch(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if where == "transaction" and "INSERT INTO release_layout" in statement:
+            die()
+        if where == "keeping" and "INSERT INTO step" in statement and "build" in str(parameters):
+            die()
 
-def progress(state):
-    if state.step == where and state.message == "begins":
-        die()
+    run_office(folder, open_store(url), progress=progress)
 
-@sa.event.listens_for(sa.Engine, "after_cursor_execute")
-def watch(connection, cursor, statement, parameters, context, executemany):
-    if where == "transaction" and "INSERT INTO release_layout" in statement:
-        die()
-    if where == "keeping" and "INSERT INTO step" in statement and "build" in str(parameters):
-        die()
-
-run(load_publication(folder), open_store(url), open_cube, progress=progress)
-"""
 
 #: Where a run is killed, and the steps that are done by then.
 KILLS = {**{name: number for number, name in enumerate(STEP_NAMES)}, "keeping": 2, "transaction": 5}
@@ -235,13 +221,10 @@ def test_a_killed_run_goes_on_at_the_step_that_was_lost(office: Path, url: str, 
     before = run_office(office, store).release_id
     store.close()
     write_csv(office / "data/firms.csv", firms(seed=6))
-    killed = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(office), url, where],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
+    process = SERVER.Process(target=run_and_die, args=(office, url, where))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     if url.startswith("postgresql"):
         # The server notices a moment later that a process is gone, and holds its lock till then.
         server = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"))
@@ -260,38 +243,28 @@ def test_a_killed_run_goes_on_at_the_step_that_was_lost(office: Path, url: str, 
     store.close()
 
 
-FULL = """
-import resource, sys
-from pathlib import Path
-from app.cube.duckdb import open_cube
-from app.db import open_store
-from app.domain.errors import OperatorError
-from app.pipeline.define import load_publication
-from app.pipeline.run import run
-store = open_store(sys.argv[2])
-limit = int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    run(load_publication(Path(sys.argv[1])), store, open_cube)
-except OperatorError as error:
-    print("refused:", error)
-"""
+def run_without_room(folder: Path, url: str, limit: int, told: Connection) -> None:
+    store = open_store(url)
+    no_room(limit)
+    try:
+        run_office(folder, store)
+        told.send("")
+    except OperatorError as error:
+        told.send(str(error))
 
 
 def test_a_full_disk_is_told_and_the_next_run_goes_on(office: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'celosia.sqlite3'}"
     refused = 0
     for limit in (70_000, 100_000, 130_000):
-        done = subprocess.run(
-            [sys.executable, "-c", FULL, str(office), url, str(limit)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        refused += "refused: The database couldn't be written" in done.stdout
+        ours, theirs = SERVER.Pipe(False)
+        process = SERVER.Process(target=run_without_room, args=(office, url, limit, theirs))
+        process.start()
+        theirs.close()
+        said = ours.recv()
+        process.join()
+        assert process.exitcode == 0
+        refused += said.startswith("The database couldn't be written")
     assert refused >= 2
     store = open_store(url)
     assert run_office(office, store).release_id is not None

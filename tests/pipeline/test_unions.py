@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -21,18 +18,20 @@ from scipy.optimize import linprog
 from app.cube.duckdb import open_cube
 from app.db import Store, open_store
 from app.domain.errors import InternalError
+from app.domain.progress import StepProgress
 from app.pipeline.audit import audit_release
+from app.pipeline.define import load_publication
 from app.pipeline.earlier import NO_PAST
 from app.pipeline.release import make_release
+from app.pipeline.run import run
 from app.pipeline.union_rules import UnionRules
 from app.pipeline.what_if import Computed, what_if
 from app.pipeline.why import why
 from tests.databases import new_store
+from tests.jobs.forks import SERVER, die
 from tests.pipeline.offices import PUBLICATION, TOWNS, write_office
 from tests.pipeline.test_equation import leaves_of_all, vector
 from tests.pipeline.test_protection import Ran, sheet
-
-ROOT = Path(__file__).resolve().parents[2]
 
 TABLE = """SELECT {[Activity].[All], [Activity].[Activity].Members} ON COLUMNS,
   {[Place].[All], [Place].[Region].Members, [Place].[Town].Members} ON ROWS
@@ -234,20 +233,12 @@ def test_no_sum_that_a_relation_tells_is_sensitive(
         assert max(inside) <= 0.85 * sum(inside), ran.cells.keys(np.array(rows))
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from app.cube.duckdb import open_cube
-from app.db import open_store
-from app.pipeline.define import load_publication
-from app.pipeline.run import run
+def run_and_die(folder: Path, url: str, where: str) -> None:
+    def progress(state: StepProgress) -> None:
+        if state.step == where and state.message == "begins":
+            die()
 
-def progress(state):
-    if state.step == sys.argv[3] and state.message == "begins":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-run(load_publication(Path(sys.argv[1])), open_store(sys.argv[2]), open_cube, progress=progress)
-"""
+    run(load_publication(folder), open_store(url), open_cube, progress=progress)
 
 
 @pytest.fixture
@@ -263,13 +254,10 @@ def test_a_killed_run_ends_with_the_same_pattern(seven: Path, tmp_path: Path, wh
     expected = Ran(seven, straight)
     straight.close()
     url = f"sqlite:///{tmp_path / 'killed.sqlite3'}"
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(seven), url, where],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
+    process = SERVER.Process(target=run_and_die, args=(seven, url, where))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     again = open_store(url)
     ran = Ran(seven, again)
     again.close()

@@ -114,12 +114,14 @@ class _Attackers:
             for cell, down, up, width in zip(cells.tolist(), lpl, upl, spl, strict=True):
                 rooms = []
                 for side, level in ((-1, down), (1, up)):
+                    if max(level, width) <= 0:
+                        continue
                     reach, room = self._reach(cell, side)
                     room[known] = 0.0
                     rooms.append((reach, room))
                     if reach < level - 1e-7:
                         return room, float(level)
-                if rooms[0][0] + rooms[1][0] < width - 1e-7:
+                if width > 0 and rooms[0][0] + rooms[1][0] < width - 1e-7:
                     return rooms[0][1] + rooms[1][1], float(width)
         return None
 
