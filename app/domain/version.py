@@ -20,6 +20,8 @@ MOST_FILES = 5000
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,199}")
 _DEEPEST = 20
+#: No database takes these.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def text_digest(text: str) -> str:
 
 
 def _storable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return _UNSTORABLE.search(text) is None
 
 
 def _wrong_path(path: str, endings: tuple[str, ...]) -> list[Mistake]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -14,6 +15,25 @@ from app.web.charts import pixels
 from app.web.contexts import Page
 from app.web.language import translations
 from app.web.places import share
+
+
+class _Compiled(BytecodeCache):
+    """What templates were compiled to, in memory: words are looked up when a page is made, so that it is the
+    same in every language."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        kept = self._kept.get(bucket.key)
+        if kept is not None:
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
 
 
 class Renderer:
@@ -46,6 +66,7 @@ def environment(language: str) -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
         auto_reload=False,
+        bytecode_cache=_COMPILED,
     )
     made.install_gettext_translations(  # type: ignore[attr-defined]
         translations(language), newstyle=True
