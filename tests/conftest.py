@@ -4,5 +4,11 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
 # Hundreds of processes that tests start would each compile the program anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# However slow the machine is, or busy: how long an example takes is no property of the code.
+settings.register_profile("celosia", deadline=None)
+settings.load_profile("celosia")
