@@ -9,6 +9,9 @@ from hypothesis import settings
 # Hundreds of processes that tests start would each compile the program anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Linear algebra of one test isn't to wait for that of another on the same cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # However slow the machine is, or busy: how long an example takes is no property of the code.
 settings.register_profile("celosia", deadline=None)
 settings.load_profile("celosia")
