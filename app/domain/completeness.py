@@ -26,6 +26,8 @@ from app.domain.lattice import Bools, Longs, Space, row_of
 #: Cells without parts, of one measure, up to which the search is made; whole tables need none.
 MOST = 4_000
 SMALL = 1e-8
+#: What an elimination leaves of a coefficient that is none; whole numbers and small fractions are larger.
+NOISE = 1e-6
 SINGULAR = 1e-13
 PRIME = 2**31 - 1
 #: Denominators that are tried when a relation is written in whole numbers.
@@ -201,22 +203,50 @@ def _search(
     if known_rank == len(finest) - rank:
         return
     factors = linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])
-    basis = known
-    for place in range(len(finest) - rank):
-        relation = np.zeros(len(finest))
-        cell = pivot[rank + place]
-        relation[pivot[:rank]] = factors[:, place] * norm[cell] / norm[pivot[:rank]]
-        relation[cell] = -1
+    vanishing = np.zeros((len(finest) - rank, len(finest)))
+    vanishing[:, pivot[:rank]] = factors.T * norm[pivot[rank:], None] / norm[pivot[:rank]]
+    vanishing[np.arange(len(vanishing)), pivot[rank:]] = -1
+    directions = _directions(known)
+    for relation in _coarse_by_fine(vanishing, _places(space, coords[finest])):
         whole = in_whole_numbers(relation)
         if whole is None or not _vanishes(space, coords[finest], whole):
             raise InternalError("a relation between cells can't be written down exactly")
-        grown = np.vstack([basis, whole])
-        if _rank(grown)[0] > known_rank:
-            basis, known_rank = grown, known_rank + 1
+        beyond = whole - directions.T @ (directions @ whole)
+        length = float(np.linalg.norm(beyond))
+        if length > SMALL * float(np.linalg.norm(whole)):
+            directions = np.vstack([directions, beyond / length])
             places = np.flatnonzero(whole)
             yield finest[places], whole[places]
-        if known_rank == len(finest) - rank:
+        if len(directions) == len(finest) - rank:
             return
+
+
+def _places(space: Space, coords: IntArray) -> Floats:
+    """How many places each cell is the sum over."""
+    result = np.ones(len(coords))
+    for column in range(1, space.columns):
+        result *= _sums(space, column, np.ones((space.trees[column - 1].size, 1)))[coords[:, column], 0]
+    return result
+
+
+def _coarse_by_fine(vanishing: Floats, size: Floats) -> Floats:
+    """The same relations, each of them for one cell by smaller ones as far as there are any: a combination
+    that begins with whatever cells has large coefficients, in which nothing can be written exactly."""
+    left = vanishing.copy()
+    done = 0
+    for cell in np.argsort(-size, kind="stable"):
+        best = done + int(np.abs(left[done:, cell]).argmax())
+        if abs(left[best, cell]) <= NOISE:
+            continue
+        left[[done, best]] = left[[best, done]]
+        left[done] /= -left[done, cell]
+        others = np.arange(len(left)) != done
+        left[others] += np.outer(left[others, cell], left[done])
+        left[np.abs(left) <= NOISE] = 0
+        done += 1
+        if done == len(left):
+            break
+    return left
 
 
 def in_whole_numbers(relation: Floats) -> Floats | None:
@@ -263,6 +293,16 @@ def _rank(matrix: Floats) -> tuple[int, Longs]:
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > SMALL * max(float(diagonal[0]), 1.0)).sum())
     return rank, pivot[:rank].astype(np.int64)
+
+
+def _directions(matrix: Floats) -> Floats:
+    """An orthonormal basis of what the rows span, in rows."""
+    if not matrix.size:
+        return np.zeros((0, matrix.shape[1]))
+    across, triangle, _ = linalg.qr(matrix.T, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    result: Floats = across[:, diagonal > SMALL * max(float(diagonal[0]), 1.0)].T
+    return result
 
 
 def _independent(space: Space, coords: IntArray) -> bool:

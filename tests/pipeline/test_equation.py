@@ -187,6 +187,24 @@ def test_blocks_that_share_no_line_are_tied_too():
     assert len(missing_relations(space, closure.coords, closure.equations)) == 1
 
 
+def test_relations_of_scattered_cells_are_written_in_small_numbers():
+    """By whatever cells come first, the same relations take up to eleven times a cell, and ninetieths."""
+    space = make_space(["flat3", "deep", "flat3", "flat"])
+    everything = np.array([(0, *place) for place in product(*(range(t.size) for t in space.trees))])
+    chosen = np.random.default_rng(9).choice(len(everything), 170, replace=False)
+    none = Equations(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    more = missing_relations(space, everything[chosen].astype(np.int32), none)
+    vectors = np.array(
+        [
+            vector(space, row, list(product(*(leaves_of_all(t) for t in space.trees))))
+            for row in everything[chosen]
+        ]
+    )
+    assert not (dense(more, len(chosen)) @ vectors).any()
+    assert len(more) == len(chosen) - np.linalg.matrix_rank(vectors)
+    assert np.abs(more.coefs).max() <= 2
+
+
 def test_a_cell_listed_twice_is_our_fault():
     with pytest.raises(InternalError):
         close(make_space(["flat"]), [(0, 0), (0, 0)], [(1,), (2,)])
