@@ -9,7 +9,7 @@ contributors are those who came, went or were corrected. The rules are applied t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,23 +37,52 @@ Snapshots = Callable[[str, str], FactRows | None]
 class Past:
     """What readers may remember: cells of earlier releases by cube, oldest first, and the facts of then.
 
-    ``order`` are the releases' ids, oldest first; ``forgotten`` what its authors decided needn't be known.
+    ``order`` are the releases' ids, oldest first; ``forgotten`` what its authors decided needn't be known;
+    ``rules`` digests of the rules of then, by release.
     """
 
     shown: Mapping[str, tuple[ShownCells, ...]]
     snapshot: Snapshots
     order: tuple[str, ...] = ()
     forgotten: tuple[Forgetting, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
 
 
 NO_PAST = Past({}, lambda cube, fingerprint: None)
 
 
-def hidden_before(past: Past) -> frozenset[str]:
-    """Keys of the cells that the last release hid: the next one does best to hide the same."""
-    return frozenset(
-        key for shown in past.shown.values() for key in shown[-1].cells.keys(np.flatnonzero(shown[-1].hidden))
-    )
+@dataclass(frozen=True)
+class Begin:
+    """A pattern to begin with: keys of the cells that it ``hidden``, and of those the ones that it hides in
+    cubes whose facts and rules are the same still (``standing``).
+    """
+
+    hidden: frozenset[str] = frozenset()
+    standing: frozenset[str] = frozenset()
+
+
+def pattern_before(past: Past, crawl: Crawl, rules: str) -> Begin:
+    """What the next release does best to hide: in each cube, what the last one with today's facts under
+    today's rules (a digest) hid, else the last one.
+    """
+    facts = {cells.cube.name: cells.fingerprint for cells in crawl.cubes}
+    hidden: set[str] = set()
+    standing: set[str] = set()
+    for name, everything in past.shown.items():
+        same = [
+            shown
+            for shown in everything
+            if shown.cells.fingerprint == facts.get(name) and past.rules.get(shown.release_id) == rules
+        ]
+        keys = _hidden_keys((same or everything)[-1])
+        hidden.update(keys)
+        if same:
+            standing.update(keys)
+    return Begin(frozenset(hidden), frozenset(standing))
+
+
+def _hidden_keys(shown: ShownCells) -> Sequence[str]:
+    return shown.cells.keys(np.flatnonzero(shown.hidden))
 
 
 def telltale(past: Past, crawl: Crawl, primaries: PrimaryResult) -> int:
@@ -61,7 +90,7 @@ def telltale(past: Past, crawl: Crawl, primaries: PrimaryResult) -> int:
 
     What changed there can't be worked out, but that they are hidden now tells where it is.
     """
-    before = hidden_before(past)
+    before = {key for everything in past.shown.values() for key in _hidden_keys(everything[-1])}
     count = 0
     for cells, verdicts in zip(crawl.cubes, primaries.cubes, strict=True):
         differs = verdicts.reasons.get(DIFFERENCE)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.db.codec import Codec
+from app.db.codec import Codec, digest_of
 from app.db.store import RELEASED_CLASSES, Store
 from app.domain import bands, crawled, equation, known, lattice, nearly
 from app.domain.crawled import Crawl
 from app.domain.errors import OperatorError, UserError
 from app.domain.known import FactRows, ShownCells
 from app.domain.primary import PrimaryResult
+from app.domain.publication import Confidentiality, Position
 from app.pipeline.build import Problems
 from app.pipeline.earlier import Past
 from app.pipeline.suppress import Suppression, levels_kept
@@ -30,7 +31,7 @@ class Memory:
     ``insiders`` are, cube by cube, the sole contributors that the audit held the pattern against; their cells
     are rows of the table, and behind those its unions. None: made by a program that didn't keep them.
     ``unions`` are the sums of hidden cells that have levels, cube by cube, over rows of the table; none where
-    no cube has any.
+    no cube has any. ``rules`` is what `rules_digest` gives; empty: made by a program that didn't keep it.
     """
 
     salt: str
@@ -38,6 +39,7 @@ class Memory:
     shown: tuple[ShownCells, ...]
     insiders: tuple[tuple[Insider, ...], ...] | None = None
     unions: tuple[tuple[Union, ...], ...] = ()
+    rules: str = ""
 
 
 REMEMBERED = Codec(
@@ -56,6 +58,13 @@ REMEMBERED = Codec(
         Union,
     )
 )
+
+
+def rules_digest(confidentiality: Confidentiality) -> str:
+    """The same for the same rules and decisions, wherever they are written."""
+    somewhere = Position("", 0)
+    decisions = tuple(replace(decision, at=somewhere) for decision in confidentiality.decisions)
+    return digest_of(repr(replace(confidentiality, decisions=decisions)).encode())
 
 
 def read_memory(body: bytes) -> Memory:
@@ -137,6 +146,7 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
     """
     shown: dict[str, list[ShownCells]] = defaultdict(list)
     order: list[str] = []
+    rules: dict[str, str] = {}
     for record in reversed(store.book.all()):
         if record.id not in release_ids:
             continue
@@ -147,10 +157,12 @@ def read_past(store: Store, release_ids: Sequence[str]) -> Past:
                 f"nobody remembers it: celosia releases forget D {record.id} --reason …"
             )
         order.append(record.id)
-        for item in read_memory(body).shown:
+        memory = read_memory(body)
+        rules[record.id] = memory.rules
+        for item in memory.shown:
             shown[item.cells.cube.name].append(item)
 
     def snapshot(cube: str, fingerprint: str) -> FactRows | None:
         return facts_kept(store, cube, fingerprint)
 
-    return Past({name: tuple(items) for name, items in shown.items()}, snapshot, tuple(order))
+    return Past({name: tuple(items) for name, items in shown.items()}, snapshot, tuple(order), rules=rules)

@@ -76,6 +76,7 @@ class _Recognition:
             self._snapshot,
             self._past.order,
             tuple(self._forgotten),
+            self._past.rules,
         )
 
     def _target(self, name: str, items: Sequence[ShownCells]) -> str | None:

@@ -30,8 +30,15 @@ from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
-from app.pipeline.earlier import hidden_before, telltale
-from app.pipeline.memory import REMEMBERED, Memory, insiders_met, shown_cells, unions_kept
+from app.pipeline.earlier import pattern_before, telltale
+from app.pipeline.memory import (
+    REMEMBERED,
+    Memory,
+    insiders_met,
+    rules_digest,
+    shown_cells,
+    unions_kept,
+)
 from app.pipeline.release import make_release
 from app.pipeline.running import OPERATOR, RESULTS, Context, OpenCube, Wish
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
@@ -40,7 +47,7 @@ from app.watch.traces import span
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "8"
+PIPELINE_VERSION = "9"
 
 REPORT_SECONDS = 1.0
 
@@ -88,7 +95,7 @@ def _suppress(context: Context) -> tuple[Suppression, Summary]:
     effort = context.publication.confidentiality.effort
     problems: Problems = context.result("build")
     judge = UnionRules(context.publication.confidentiality, found, context.servers)
-    begin = hidden_before(context.past)
+    begin = pattern_before(context.past, found, rules_digest(context.publication.confidentiality))
     pattern = suppress(effort, found, verdicts, problems, judge, context.progress, begin)
     hidden = secondaries = 0
     for cells, verdict, mark in zip(found.cubes, verdicts.cubes, pattern.hidden, strict=True):
@@ -346,7 +353,8 @@ def _memory(context: Context, release_id: str) -> Memory:
     shown = shown_cells(release_id, found, context.result("assess"), problems, pattern)
     insiders = insiders_met(found, problems, pattern)
     unions = unions_kept(len(found.cubes), problems, pattern)
-    return Memory(secrets.token_hex(32), context.publication.digest, shown, insiders, unions)
+    rules = rules_digest(context.publication.confidentiality)
+    return Memory(secrets.token_hex(32), context.publication.digest, shown, insiders, unions, rules)
 
 
 def _certificate(context: Context, release: Release, memory: Memory) -> str:

@@ -15,6 +15,7 @@ from app.domain.lattice import Bools, Longs
 from app.domain.primary import CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.pipeline.build import Problem, Problems
+from app.pipeline.earlier import Begin
 from app.pipeline.extremes import Attained, ExtremeJudge, Extremes, Promise
 from app.pipeline.insiders import Levels, find_insiders, learn
 from app.pipeline.stages import decided_first, ranks_of
@@ -30,6 +31,7 @@ from solver.solution import ProgressCallback as SolverProgress
 MIN_EFFORT = 1.0
 #: Sole contributors times protected cells up to which each one's view of each is worked out.
 MOST_QUESTIONS = 4_000
+NOTHING = Begin()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ def suppress(
     problems: Problems,
     judge: Judge,
     progress: ProgressCallback | None = None,
-    begin: frozenset[str] = frozenset(),
+    begin: Begin = NOTHING,
 ) -> Suppression:
     """Solve all problems and close the coupling between measures and formulas.
 
@@ -73,7 +75,8 @@ def suppress(
     problem leaves over goes to those after it. It counts work, not time: the pattern is the same always.
 
     ``judge`` says which sums of a relation's hidden cells must be protected like cells.
-    ``begin`` are keys of the cells that an earlier pattern hides: where it does as well, it stays.
+    ``begin`` is an earlier pattern: where it does as well, it stays. Where facts and rules are the same
+    still, it stays in any case.
 
     Raises
     ------
@@ -164,7 +167,7 @@ def _begin(
     tell: SolverProgress,
     work_limit: float,
     decided: frozenset[str],
-    begin: frozenset[str],
+    begin: Begin,
 ) -> tuple[Solution, Instance, Instance, float]:
     """The solution against outsiders and the insiders' first targets, its instance, the instance as it was
     given with what earlier measures hide of tied ones, and the work that these took.
@@ -198,14 +201,15 @@ def _solve(
     tell: SolverProgress,
     work_limit: float,
     decided: frozenset[str],
-    begin: frozenset[str] = frozenset(),
+    begin: Begin = NOTHING,
 ) -> tuple[Solution, Instance]:
     """The solution, and the instance with levels cut down to what is possible at all."""
     names = instance.names or ()
-    start = np.array([name in begin for name in names], dtype=np.bool_) if begin else None
+    start = np.array([name in begin.hidden for name in names], dtype=np.bool_) if begin.hidden else None
     while True:
         try:
-            return solve(instance, progress=tell, work_limit=work_limit, start=start), instance
+            found = solve(instance, progress=tell, work_limit=work_limit, start=start)
+            return _standing(instance, found, begin.standing), instance
         except InfeasibleError as error:
             # A search names some cells; asking for all at once saves one search after another.
             everything = obstacles(instance, instance.protected, instance.n) or error.obstacles
@@ -215,6 +219,21 @@ def _solve(
             instance = reachable
         except SolverError as error:
             raise InternalError("the solver failed") from error
+
+
+def _standing(instance: Instance, found: Solution, standing: frozenset[str]) -> Solution:
+    """The pattern that stands if it hides all that may be hidden, which is safe if any pattern is; else the
+    one that was found.
+
+    What was shown stays shown, so that a search could only show more, by the work that it may spend once
+    again: the pattern would hang on how often a publication was run.
+    """
+    names = instance.names or ()
+    free = np.flatnonzero(instance.status == Status.FREE).tolist()
+    if not all(names[cell] in standing for cell in free):
+        return found
+    hidden = instance.status != Status.SHOWN
+    return replace(found, hidden=hidden).proven(instance.cost(hidden), found.lower_bound)
 
 
 def _go_on(

@@ -31,7 +31,7 @@ from app.domain.publication import (
 from app.pipeline.assess import assess_cells
 from app.pipeline.build import build_problems
 from app.pipeline.crawl import crawl
-from app.pipeline.earlier import Past
+from app.pipeline.earlier import Begin, Past
 from app.pipeline.recognise import recognised
 from app.pipeline.suppress import Suppression, suppress
 from app.pipeline.union_rules import UnionRules
@@ -102,7 +102,7 @@ def what_if(
         _require_moderate(found)
         verdicts = assess_cells(asked, found, servers, progress, past)
         problems = build_problems(asked, found, verdicts)
-        begun = hidden_keys(now)
+        begun = Begin(hidden_keys(now))
         judge = UnionRules(asked.confidentiality, found, servers)
         pattern = suppress(effort, found, verdicts, problems, judge, progress, begun)
     then = Computed(found, verdicts, pattern)
