@@ -15,8 +15,9 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse
 
+from solver.arguments import pattern, require, whole
 from solver.clock import Clock
-from solver.errors import InputError, InternalError
+from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.intervals import Intervals
 from solver.rational import proven_limit, rational_multipliers
@@ -117,9 +118,8 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
     InputError
         The pattern has another shape than the instance.
     """
-    hidden = np.asarray(hidden, dtype=np.bool_)
-    if hidden.shape != (instance.n,):
-        raise InputError(f"a pattern of shape {hidden.shape} does not fit {instance.n} cells.")
+    require(instance, Instance, "instance", "Give an Instance.")
+    hidden, threads = pattern(hidden, "a pattern", instance.n), whole(threads, "threads", 1)
     cells = np.flatnonzero(hidden)
     intervals = Intervals(instance, hidden, Clock())
     numbers = range(intervals.components)
@@ -162,10 +162,13 @@ def insider_intervals(instance: Instance, hidden: BoolArray) -> tuple[InsiderInt
 
     Raises
     ------
+    InputError
+        The pattern has another shape than the instance.
     InternalError
         A linear program could not be solved.
     """
-    hidden = np.asarray(hidden, dtype=np.bool_)
+    require(instance, Instance, "instance", "Give an Instance.")
+    hidden = pattern(hidden, "a pattern", instance.n)
     intervals = Intervals(instance, hidden, Clock())
     found = []
     for insider in instance.insiders:

@@ -48,7 +48,8 @@ class InputError(SolverError):
         place = ":".join(str(part) for part in (file, line) if part is not None)
         where = ", ".join(part for part in (place, f"cell {cell}" if cell is not None else "") if part)
         text = f"{where}: {cause}" if where else cause
-        super().__init__(f"{text} {remedy}".strip())
+        # What was handed in may hold half a character, which no terminal or file takes.
+        super().__init__(f"{text} {remedy}".strip().encode("utf-8", "backslashreplace").decode())
 
 
 class MultipleInputError(InputError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solver.arguments import pattern, require, whole
 from solver.audit import Exposure, audit, exposures_among
 from solver.errors import InputError, Obstacle
 from solver.instance import BoolArray, Instance, IntArray, Status
@@ -50,10 +51,11 @@ def explain(instance: Instance, hidden: BoolArray, cell: int | str) -> Explanati
     InputError
         There is no such cell.
     """
-    index = instance.index(cell) if isinstance(cell, str) else int(cell)
-    if not 0 <= index < instance.n:
+    require(instance, Instance, "instance", "Give an Instance.")
+    index = instance.index(cell) if isinstance(cell, str) else whole(cell, "cell", 0)
+    if index >= instance.n:
         raise InputError(f"there is no cell {cell}.", f"Use 0…{instance.n - 1} or a name.")
-    hidden = np.asarray(hidden, dtype=np.bool_)
+    hidden = pattern(hidden, "a pattern", instance.n)
     without = hidden.copy()
     without[index] = False
     exposes = audit(instance, without).exposures if hidden[index] else ()

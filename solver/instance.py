@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from solver.arguments import as_number, listed, numbers, text, told, wholes
 from solver.entries import row_of
 from solver.errors import InputError
 
@@ -69,10 +70,14 @@ class Insider:
     spl: FloatArray
 
     def __post_init__(self) -> None:
+        text(self.name, "the name of an insider")
         for key in ("known", "targets"):
-            object.__setattr__(self, key, _frozen(getattr(self, key), np.int64))
+            cells = _frozen(wholes(getattr(self, key), f"insider {self.name}: {key}"))
+            if cells.ndim != 1:
+                raise InputError(f"insider {self.name}: {key} has {cells.ndim} dimensions.", "List cells.")
+            object.__setattr__(self, key, cells)
         for key in ("lpl", "upl", "spl"):
-            levels = _frozen(getattr(self, key), np.float64)
+            levels = _frozen(numbers(getattr(self, key), f"insider {self.name}: {key}"))
             object.__setattr__(self, key, levels)
             if levels.shape != self.targets.shape or not (np.isfinite(levels) & (levels >= 0)).all():
                 raise InputError(f"insider {self.name}: {key} must be one finite number ≥ 0 per target.")
@@ -137,11 +142,16 @@ class Instance:
 
     def __post_init__(self) -> None:
         for key in ("value", "weight", "lower_bound", "upper_bound", "lpl", "upl", "spl", "coefs", "rhs"):
-            object.__setattr__(self, key, _frozen(getattr(self, key), np.float64))
+            object.__setattr__(self, key, _frozen(numbers(getattr(self, key), key)))
         for key in ("indptr", "indices"):
-            object.__setattr__(self, key, _frozen(getattr(self, key), np.int64))
-        object.__setattr__(self, "status", _frozen(self.status, np.int8))
-        object.__setattr__(self, "insiders", tuple(self.insiders))
+            object.__setattr__(self, key, _frozen(wholes(getattr(self, key), key)))
+        codes = np.clip(wholes(self.status, "status"), -1, len(Status))
+        object.__setattr__(self, "status", _frozen(codes.astype(np.int8)))
+        object.__setattr__(self, "insiders", listed(self.insiders, "insiders", "Insiders", Insider))
+        for key in ("names", "decimals"):
+            if getattr(self, key) is not None:
+                object.__setattr__(self, key, listed(getattr(self, key), key, "texts"))
+        as_number(self.tolerance, "tolerance", 0.0, "Give a finite number, 0 or more.", finite=True)
         self._check_shapes()
         self._check_numbers()
         self._check_insiders()
@@ -172,29 +182,30 @@ class Instance:
         Defaults: weight |value| at least 1, bounds [0, inf) (or (-inf, inf) for negative values),
         levels 0, right-hand side 0. `status` takes numbers or letters.
         """
-        a = np.asarray(value, dtype=np.float64)
+        a = numbers(value, "value")
+        if a.ndim != 1:
+            raise InputError(f"value has {a.ndim} dimensions.", "Give one value for each cell.")
         n = len(a)
-        matrix = sparse.csr_array(relations) if np.ndim(relations) else sparse.csr_array((0, n))
-        matrix.sum_duplicates()
-        zeros = np.zeros(n)
-        codes = np.asarray(status)
-        if codes.dtype.kind in "US":
-            codes = np.array([int(Status.from_code(str(code))) for code in codes], dtype=np.int8)
+        matrix = _matrix(relations, n)
+
+        def given(column: ArrayLike | None, otherwise: ArrayLike, name: str) -> FloatArray:
+            return _floats(otherwise if column is None else column, n, name)
+
         return cls(
             value=a,
-            weight=np.maximum(np.abs(a), 1.0) if weight is None else np.asarray(weight, dtype=np.float64),
-            lower_bound=np.where(a < 0, -np.inf, 0.0) if lower_bound is None else _floats(lower_bound, n),
-            upper_bound=np.full(n, np.inf) if upper_bound is None else _floats(upper_bound, n),
-            lpl=zeros if lpl is None else _floats(lpl, n),
-            upl=zeros if upl is None else _floats(upl, n),
-            spl=zeros if spl is None else _floats(spl, n),
-            status=codes.astype(np.int8),
+            weight=given(weight, np.maximum(np.abs(a), 1.0), "weight"),
+            lower_bound=given(lower_bound, np.where(a < 0, -np.inf, 0.0), "lower_bound"),
+            upper_bound=given(upper_bound, np.inf, "upper_bound"),
+            lpl=given(lpl, 0.0, "lpl"),
+            upl=given(upl, 0.0, "upl"),
+            spl=given(spl, 0.0, "spl"),
+            status=_codes(status),
             indptr=matrix.indptr,
             indices=matrix.indices,
             coefs=matrix.data,
-            rhs=np.zeros(matrix.shape[0]) if rhs is None else np.asarray(rhs, dtype=np.float64),
-            names=None if names is None else tuple(names),
-            insiders=tuple(insiders),
+            rhs=np.zeros(matrix.shape[0]) if rhs is None else numbers(rhs, "rhs"),
+            names=None if names is None else listed(names, "names", "texts"),
+            insiders=listed(insiders, "insiders", "Insiders", Insider),
             tolerance=tolerance,
         )
 
@@ -257,6 +268,7 @@ class Instance:
 
     def index(self, name: str) -> int:
         """The number of the cell of that name; InputError if there is none."""
+        text(name, "the name of a cell")
         try:
             return int(name) if self.names is None else self.names.index(name)
         except ValueError:
@@ -314,6 +326,8 @@ class Instance:
     # ----------------------------------------------------------------- checks
 
     def _check_shapes(self) -> None:
+        if self.rhs.ndim != 1:
+            raise InputError(f"rhs has shape {self.rhs.shape}, expected (m,).", "Give one for each relation.")
         n, m = self.value.size, self.rhs.size
         for key in ("value", "weight", "lower_bound", "upper_bound", "lpl", "upl", "spl", "status"):
             if getattr(self, key).shape != (n,):
@@ -337,7 +351,7 @@ class Instance:
 
     def _check_numbers(self) -> None:
         if not np.isin(self.status, [int(s) for s in Status]).all():
-            raise InputError("status must be one of 0…4 (u, s, z, x, v).")
+            raise InputError("status must be one of 0…4 (u, s, z, x, v).", "Give one for each cell.")
         tests = {
             "value is not finite": ~np.isfinite(self.value),
             "weight is not a finite number ≥ 0": ~(np.isfinite(self.weight) & (self.weight >= 0)),
@@ -396,14 +410,43 @@ class Instance:
         return total - Fraction(repr(float(self.rhs[relation])))
 
 
-def _frozen(array: ArrayLike, dtype: Any) -> Any:
-    result = np.array(array, dtype=dtype)
-    result.setflags(write=False)
-    return result
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of one's own that nobody can write to."""
+    array.setflags(write=False)
+    return array
 
 
-def _floats(array: ArrayLike, n: int) -> FloatArray:
-    return np.broadcast_to(np.asarray(array, dtype=np.float64), (n,))
+def _floats(given: ArrayLike, n: int, name: str) -> FloatArray:
+    array = numbers(given, name)
+    if array.shape not in ((), (1,), (n,)):
+        raise InputError(f"{name} has shape {array.shape}, expected ({n},).")
+    return np.broadcast_to(array, (n,))
+
+
+def _codes(status: ArrayLike) -> NDArray[np.int8]:
+    """Statuses as numbers, however they are written; a number that is none stays none."""
+    if isinstance(status, str | bytes) or np.ndim(status) != 1:
+        raise InputError("status is no list.", "Give one of u, s, z, x, v for each cell.")
+    codes = np.asarray(status)
+    if codes.dtype.kind != "U":
+        return np.clip(wholes(codes, "status"), -1, len(Status)).astype(np.int8)
+    wrong = [code for code in codes.tolist() if len(code) != 1 or code not in "uszxv"]
+    if wrong:
+        raise InputError(f"there is no status {told(wrong[0])}.", "Use one of u, s, z, x, v.")
+    return np.array([int(Status.from_code(code)) for code in codes.tolist()], dtype=np.int8)
+
+
+def _matrix(relations: Any, n: int) -> sparse.csr_array:
+    """Relations as a matrix (m × n) that names no cell of a relation twice."""
+    given = relations if sparse.issparse(relations) else numbers(relations, "relations")
+    none = given.shape == (0,)
+    if not none and (given.ndim != 2 or given.shape[1] != n):
+        raise InputError(
+            f"relations have shape {given.shape}, expected (m, {n}).", "Give one row for each relation."
+        )
+    matrix = sparse.csr_array((0, n) if none else given)
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _decimal(number: Fraction) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arguments import told
 from solver.errors import InputError
 from solver.formats.frame import Frame
 from solver.formats.hrc import read_hierarchy
@@ -68,7 +69,7 @@ def _resolve(
         return read_hierarchy(given, total=total), True
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise InputError(
-            f"the hierarchy of {dim} is {given!r}.",
+            f"the hierarchy of {dim} is {told(given)}.",
             "Give a Hierarchy, a nested mapping, the name of a file, or the names of columns.",
         )
     columns = [[(code or "").strip() for code in frame.texts(name, "level")] for name in given]

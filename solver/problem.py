@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from solver.arguments import told
 from solver.errors import InputError
 from solver.formats.apriori import Apriori
 from solver.formats.frame import Frame, Kind, read_frame
@@ -230,12 +231,13 @@ def build_problem(
         problems.stop()
     for dim in sorted({dim for dim in dims if list(dims).count(dim) > 1}):
         problems.add(f"dimension {dim} is named twice.", "Name it once.")
-    if not isinstance(rules, Sequence):
-        problems.add(f"rules is {rules!r}.", "Give a list of rules.")
+    if isinstance(rules, str | bytes) or not isinstance(rules, Sequence):
+        problems.add(f"rules is {told(rules)}.", "Give a list of rules.")
         problems.stop()
     for rule in rules:
         if not isinstance(rule, Rule):
-            problems.add(f"{rule!r} is no rule.", "Give rules such as Threshold(3); parse_rule reads texts.")
+            remedy = "Give rules such as Threshold(3); parse_rule reads texts."
+            problems.add(f"{told(rule)} is no rule.", remedy)
     problems.stop()
     if taken.columns and not taken.n:
         problems.add("there are no records.", "Give at least one.")

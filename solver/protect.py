@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import solver
+from solver.arguments import choice, listed, require
 from solver.formats.apriori import Apriori, read_apriori
 from solver.formats.frame import write_frame
 from solver.hierarchy import TOTAL
@@ -20,6 +21,7 @@ from solver.problem import TableProblem, build_problem
 from solver.rows import Choices, Columns, NonAdditive, Rows
 from solver.rules import Rule
 from solver.solution import ProgressCallback
+from solver.solve import METHODS
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +145,37 @@ def protect(
     InfeasibleError
         If no pattern is safe; says what stands in the way.
     """
-    decisions = read_apriori(apriori, dims=len(dims)) if isinstance(apriori, (str, Path)) else tuple(apriori)
+    dims = listed(dims, "dims", "names of columns")
+    decisions = (
+        read_apriori(apriori, dims=len(dims))
+        if isinstance(apriori, (str, Path))
+        else listed(apriori, "apriori", "decisions, or the name of a file", Apriori)
+    )
+    if hierarchies is not None:
+        require(hierarchies, Mapping, "hierarchies", "Give a mapping of dimensions to hierarchies.")
+    choice(method, "method", METHODS)
+    top = listed(top, "top", "names of columns")
     problem = build_problem(
         frame,
         dims,
         hierarchies or {},
-        Columns(value, count, tuple(top), weight, holding, request, status, cost, lpl, upl),
+        Columns(
+            value,
+            count,
+            top,
+            weight,
+            holding,
+            request,
+            status,
+            cost,
+            lpl,
+            upl,
+        ),
         Choices(
             rows,
             total,
             missing,
-            tuple(missing_codes),
+            listed(missing_codes, "missing_codes", "codes"),
             inner,
             non_additive,
             negative_values,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
+from solver.arguments import as_number, choice, require, text
 from solver.errors import InputError
 from solver.formats.frame import Frame
 from solver.formats.text import Problems
@@ -36,6 +37,12 @@ class Columns:
     lpl: str | None = None
     upl: str | None = None
 
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            if item.name != "top" and getattr(self, item.name) is not None:
+                require(getattr(self, item.name), str, item.name, "Give the name of a column.")
+        text(self.cost, "cost")
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -61,8 +68,12 @@ class Choices:
             "insiders": ("relations", "all", "none"),
         }
         for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise InputError(f"{name} is {getattr(self, name)!r}.", f"Use one of {', '.join(values)}.")
+            choice(getattr(self, name), name, values)
+        if not text(self.total, "total").strip():
+            raise InputError("total is empty.", "Give the code of what is in all.")
+        for name in ("negative_values", "hide_zeros"):
+            require(getattr(self, name), (bool, np.bool_), name, "Say True or False.")
+        as_number(self.percent, "percent", 0.0, "Give a percentage, 0 or more.", finite=True)
 
 
 def read_floats(frame: Frame, name: str | None, role: str, problems: Problems) -> Floats | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from solver.arguments import as_number, choice, pattern, require, told, whole
 from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
@@ -81,17 +82,15 @@ def solve(
         Unknown method, a limit, seed or number of threads below what there is, or a start of the
         wrong shape.
     """
-    if method not in METHODS:
-        raise InputError(f"there is no method {method}.", f"Use one of {', '.join(METHODS)}.")
+    require(instance, Instance, "instance", "Give an Instance.")
+    choice(method, "method", METHODS)
     for name, limit in {"time_limit": time_limit, "work_limit": work_limit}.items():
-        if limit is not None and not limit >= 0:
-            raise InputError(f"{name} is {limit}.", "Give 0 or more, or leave it out.")
-    if threads < 1:
-        raise InputError(f"threads is {threads}.", "Give 1 or more.")
-    if seed < 0:
-        raise InputError(f"seed is {seed}.", "Give 0 or more.")
-    if start is not None and np.shape(start) != (instance.n,):
-        raise InputError(f"a start of shape {np.shape(start)} does not fit {instance.n} cells.")
+        if limit is not None:
+            as_number(limit, name, 0.0, "Give 0 or more, or leave it out.")
+    threads, seed = whole(threads, "threads", 1), whole(seed, "seed", 0)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {told(progress)}.", "Give a function, or leave it out.")
+    start = None if start is None else pattern(start, "start", instance.n)
     run = _Run(instance, method, time_limit, threads, seed, progress, work_limit)
     return run.solution(start)
 

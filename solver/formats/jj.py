@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from solver.arguments import as_path
 from solver.errors import InputError
 from solver.instance import Instance, Status
 
@@ -29,9 +30,10 @@ def read_jj(path: str | Path) -> Instance:
     InputError
         Names file, line and cause.
     """
-    file = str(path)
+    place = as_path(path, "a file")
+    file = str(place)
     try:
-        raw = Path(path).read_bytes()
+        raw = place.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(

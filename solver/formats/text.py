@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arguments import as_path
 from solver.errors import InputError, MultipleInputError
 
 MISSING_NUMBERS = frozenset(("", ".", "-", "NA"))
@@ -67,9 +68,10 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
     InputError
         If the file can't be read or isn't in that encoding; the line is named.
     """
-    file = str(path)
+    place = as_path(path, "a file")
+    file = str(place)
     try:
-        raw = Path(path).read_bytes()
+        raw = place.read_bytes()
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror}.", "Check name and permissions.", file=file

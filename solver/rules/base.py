@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Protocol, runtime_checkable
 
+from solver.arguments import MOST, as_number, told
 from solver.errors import InputError
 from solver.rules.profiles import TIE, Bools, Floats, Profiles
 
@@ -49,7 +51,11 @@ def exceeds(left: Floats, right: Floats) -> Bools:
 
 def is_whole(number: object) -> bool:
     """Whether it is a whole number, of whatever type."""
-    return isinstance(number, Real) and float(number).is_integer()
+    if isinstance(number, bool):
+        return False
+    if isinstance(number, Integral):
+        return abs(int(number)) <= MOST
+    return isinstance(number, Real) and abs(float(number)) <= MOST and float(number).is_integer()
 
 
 def percentage(name: str, value: float, at_most: float = float("inf")) -> float:
@@ -60,8 +66,9 @@ def percentage(name: str, value: float, at_most: float = float("inf")) -> float:
     InputError
         If it is not.
     """
-    number = value if isinstance(value, Real) else float("nan")
-    if not 0 < number <= at_most or number == float("inf"):
-        limit = "" if at_most == float("inf") else f" and at most {at_most:g}"
-        raise InputError(f"{name} is {value!r}.", remedy=f"Give a percentage above 0{limit}.")
-    return float(value)
+    limit = "" if at_most == float("inf") else f" and at most {at_most:g}"
+    remedy = f"Give a percentage above 0{limit}."
+    number = as_number(value, name, math.ulp(0.0), remedy, finite=True)
+    if number > at_most:
+        raise InputError(f"{name} is {told(value)}.", remedy)
+    return number

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solver.arguments import told
 from solver.errors import InputError
 from solver.rules.base import Hits, exceeds, is_whole, percentage
 from solver.rules.profiles import Profiles
@@ -31,7 +32,7 @@ class Dominance:
     def __post_init__(self) -> None:
         if not is_whole(self.n) or self.n < 1:
             raise InputError(
-                f"n of the dominance rule is {self.n!r}.", remedy="Give a whole number, 1 or more."
+                f"n of the dominance rule is {told(self.n)}.", remedy="Give a whole number, 1 or more."
             )
         if percentage("k of the dominance rule", self.k, 100) == 100:
             raise InputError(

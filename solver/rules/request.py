@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from solver.arguments import require
 from solver.errors import InputError
 from solver.rules.base import Hits, exceeds, percentage
 from solver.rules.profiles import Profiles
@@ -30,6 +31,7 @@ class Request:
     shares: Mapping[str, float]
 
     def __post_init__(self) -> None:
+        require(self.shares, Mapping, "shares", 'Give e.g. {"1": 70, "2": 60}.')
         if not self.shares:
             raise InputError("the request rule has no request code.", remedy='Give e.g. {"1": 70, "2": 60}.')
         for code, share in self.shares.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solver.arguments import told
 from solver.errors import InputError
 from solver.rules.base import Hits, is_whole, percentage
 from solver.rules.profiles import Profiles
@@ -34,7 +35,7 @@ class Threshold:
     def __post_init__(self) -> None:
         if not is_whole(self.n) or self.n < 2:
             raise InputError(
-                f"threshold is {self.n!r}.", remedy="Give a whole number of contributors, 2 or more."
+                f"threshold is {told(self.n)}.", remedy="Give a whole number of contributors, 2 or more."
             )
         percentage("percent of the threshold rule", self.percent)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from solver.errors import InputError
+from solver.arguments import as_number
 from solver.rules.base import Hits
 from solver.rules.profiles import Profiles
 
@@ -27,8 +28,8 @@ class Zero:
     width: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.width < float("inf"):
-            raise InputError(f"width of the zero rule is {self.width!r}.", remedy="Give a number above 0.")
+        name = "width of the zero rule"
+        as_number(self.width, name, math.ulp(0.0), "Give a number above 0.", finite=True)
 
     @property
     def name(self) -> str:

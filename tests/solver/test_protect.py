@@ -456,7 +456,7 @@ def test_odd_frames_are_refused_in_words(odd: str) -> None:
 
 def test_columns_are_named_by_texts_and_categories_of_polars_are_read() -> None:
     frame = pl.DataFrame({"r": list("abab"), "v": [1.0, 2.0, 3.0, 4.0]})
-    with pytest.raises(InputError, match="not found"):
+    with pytest.raises(InputError, match="names of columns"):
         protect(frame, [1], value="v", rules=[Threshold(3)])  # type: ignore[list-item]
     as_category = frame.with_columns(pl.col("r").cast(pl.Categorical))
     plain, same = (protect(f, ["r"], value="v", rules=[Threshold(3)]).frame for f in (frame, as_category))
