@@ -22,7 +22,9 @@ from solver.instance import BoolArray, IntArray
 _PARTS = (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5)
 # On tables too large for one program of everything, the first of them alone.
 _FIRST = 4
-_IN_HASTE = (0.5,)
+_IN_HASTE = 0.5
+# Part of the needs that a program in haste has to meet to be worth another one.
+_WORTH = 1 / 3
 # So few needs are met one by one.
 _FEW = 4
 # Sets of columns for a need in haste, and how many columns.
@@ -55,7 +57,7 @@ def finish_in_haste(cover: Cover) -> None:
     """
     clock = Clock(work=0.0)
     if cover.problem.n <= LARGE:
-        _sweep_parts(cover, clock, _IN_HASTE)
+        _sweep_both_ways(cover, _lightest(cover, _IN_HASTE), clock)
     else:
         _find_boxes(cover, clock)
     protect_lp(cover, clock)
@@ -82,15 +84,45 @@ def _find_boxes(cover: Cover, clock: Clock) -> None:
 
 
 def _sweep_parts(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
-    weight = cover.problem.weight
-    free = np.flatnonzero(~cover.hidden)
-    lightest = free[np.argsort(weight[free], kind="stable")]
-    for part in parts:
+    patterns = [_lightest(cover, part) for part in parts]
+    for hidden in patterns:
         if cover.unmet.sum() <= _FEW:
             break
-        hidden = cover.hidden.copy()
-        hidden[lightest[: int(np.ceil(part * len(lightest)))]] = True
-        _sweep(cover, hidden, clock)
+        _sweep(cover, hidden | cover.hidden, clock)
+
+
+def _lightest(cover: Cover, part: float) -> BoolArray:
+    """The pattern of a cover with that part of the other columns, lightest first."""
+    free = np.flatnonzero(~cover.hidden)
+    lightest = free[np.argsort(cover.problem.weight[free], kind="stable")]
+    hidden = cover.hidden.copy()
+    hidden[lightest[: int(np.ceil(part * len(lightest)))]] = True
+    return hidden
+
+
+def _sweep_both_ways(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
+    """As `_sweep`, with as much room up as down: a movement turned round meets the needs of the other side.
+
+    Every other cell is to move down: totals needn't move by what all of them move.
+    """
+    problem, needs = cover.problem, cover.needs
+    room = np.minimum(problem.lo, problem.hi) * hidden
+    region = Region(problem, room, room, clock)
+    while True:
+        unmet = np.flatnonzero(cover.unmet & (needs.attacker == 0))
+        if len(unmet) <= _FEW:
+            return
+        level = np.zeros(problem.n)
+        np.maximum.at(level, needs.cell[unmet], needs.level[unmet])
+        cells = np.flatnonzero(level)
+        move = region.sweep(cells, np.where(np.arange(len(cells)) % 2, 1.0, -1.0) * level[cells])
+        clock.charge(problem.n)
+        if move is None:
+            return
+        moving = np.flatnonzero(move)
+        cover.add(moving, move[moving])
+        if (cover.unmet & (needs.attacker == 0)).sum() > (1 - _WORTH) * len(unmet):
+            return
 
 
 def _sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
