@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,26 +203,44 @@ def _without_renamed(old: _Part, new: _Part, came: Rows, went: Rows) -> tuple[Ro
     """Rows that came and went without those that did both under a new name, and whether there are such.
 
     A delivery with new pseudonyms has nobody in common with the one before, and what changed in it would
-    hide behind all that seems to have. Of the rows whose contributors only one state knows, those that say
-    the same cancel out where that is no chance: most contributors have gone while most of their rows are
-    there again, or so are many rows that can be told apart.
+    hide behind all that seems to have. So rows that say the same cancel out where that is no chance. Whose
+    names are new in some rows alone (a holding, some of whose firms were renamed) is known by neither name.
+    """
+    if not _are_renamed(old, new, came, went):
+        return came, went, False
+    still, off = _left_over(old.take(went), new.take(came), False)
+    return came[still], went[off], True
+
+
+def _are_renamed(old: _Part, new: _Part, came: Rows, went: Rows) -> bool:
+    """Whether rows that came are rows that went, under a new name.
+
+    Of the contributors that only one state knows most have gone while most of their rows are there again, or
+    so are many rows that can be told apart; or of all rows many are there again that amounts tell apart.
     """
     strangers = np.flatnonzero(~np.isin(new.contributor[came], old.contributor))
     gone = np.flatnonzero(~np.isin(old.contributor[went], new.contributor))
-    still, off = _left_over(old.take(went[gone]), new.take(came[strangers]), False)
-    met = len(gone) - len(off)
-    if not met or met < MOST * min(len(gone), len(strangers)):
-        return came, went, False
-    again = old.take(np.delete(went[gone], off))
-    kinds = len(np.unique(row_hashes([*again.leaf, *again.amounts])))
-    everybody = len(np.unique(old.contributor))
-    most_gone = len(np.unique(old.contributor[went[gone]])) >= MOST * everybody
-    if not most_gone and (met < ENOUGH or kinds < MOST * met):
-        return came, went, False
-    kept, lost = np.ones(len(came), dtype=np.bool_), np.ones(len(went), dtype=np.bool_)
-    kept[np.delete(strangers, still)] = False
-    lost[np.delete(gone, off)] = False
-    return came[kept], went[lost], True
+    again = _met(old.take(went[gone]), new.take(came[strangers]))
+    if again.size:
+        everybody = len(np.unique(old.contributor))
+        if len(np.unique(old.contributor[went[gone]])) >= MOST * everybody:
+            return True
+        if _told_apart(again, [*again.leaf, *again.amounts]):
+            return True
+    again = _met(old.take(went), new.take(came))
+    return _told_apart(again, again.amounts)
+
+
+def _met(old: _Part, new: _Part) -> _Part:
+    """Rows of the earlier state that the later one has under any name, if they are most of either."""
+    _, off = _left_over(old, new, False)
+    met = np.delete(np.arange(old.size), off)
+    return old.take(met if len(met) >= MOST * min(old.size, new.size) else met[:0])
+
+
+def _told_apart(rows: _Part, columns: Sequence[NDArray[Any]]) -> bool:
+    """Whether there are so many rows of so many kinds that they aren't alike by chance."""
+    return rows.size >= ENOUGH and len(np.unique(row_hashes(columns))) >= MOST * rows.size
 
 
 def _left_over(old: _Part, new: _Part, named: bool) -> tuple[Rows, Rows]:

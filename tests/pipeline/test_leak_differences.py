@@ -224,6 +224,19 @@ def test_new_pseudonyms_hide_no_change(kind: str, towns: Sequence[str], office: 
     assert_no_difference_tells([first, second], before, after)
 
 
+@pytest.mark.parametrize("each", [1, 2], ids=["holdings", "rows"])
+def test_new_pseudonyms_of_a_part_of_somebody_hide_no_change(each: int, office: Path, store: Store) -> None:
+    """Some firms of a holding are renamed, or every other row of each firm."""
+    if each == 1:
+        before = firms(seed=2)
+        renamed = renumbered([*before, NEW], ("a1",))
+    else:
+        before = [{**row, "firm": number // 2, "holding": ""} for number, row in enumerate(firms(seed=2))]
+        renamed = [row if number % 2 else renumbered([row])[0] for number, row in enumerate([*before, NEW])]
+    seen = [release(office, store, before), release(office, store, renamed)]
+    assert_no_difference_tells(seen, before, [*before, NEW])
+
+
 def test_new_pseudonyms_alone_change_nothing(office: Path, store: Store) -> None:
     first = release(office, store, firms())
     second = release(office, store, renumbered(firms()))
