@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,7 @@ NOISE = 1e-6
 SINGULAR = 1e-13
 PRIME = 2**31 - 1
 #: Denominators that are tried when a relation is written in whole numbers.
-MOST_TIMES = 60
+MOST_TIMES = 1_000
 
 
 def missing_relations(space: Space, coords: IntArray, equations: Equations) -> Equations:
@@ -45,17 +47,17 @@ def missing_relations(space: Space, coords: IntArray, equations: Equations) -> E
     matrix = equations.matrix(len(coords))
     found: list[tuple[Longs, Floats]] = []
     members = _members(space)
-    for rows in _blocks(space, coords):
-        part, finest = _finest(space, coords, rows, matrix)
+    for rows in blocks(space, coords):
+        part, finest = finest_of(_Products(space, coords[rows]), rows, matrix)
         if not 2 < len(finest) <= MOST:
             continue
         key = hashlib.sha256(members)
         for said in (_structure(space, coords[rows]), part.indptr, part.indices, part.data):
             key.update(np.ascontiguousarray(said).tobytes() if isinstance(said, np.ndarray) else said)
-        again = _SEARCHED.get(key.digest())
+        again = SEARCHED.get(key.digest())
         if again is None:
-            again = tuple(_search(space, coords[rows], part, finest))
-            _SEARCHED.put(key.digest(), again)
+            again = tuple(search(_Products(space, coords[rows]), part, finest))
+            SEARCHED.put(key.digest(), again)
         found.extend((rows[places], coefs) for places, coefs in again)
     sizes = np.array([len(places) for places, _ in found], dtype=np.int64)
     return Equations(
@@ -85,7 +87,7 @@ class _Kept:
                 self._found.popitem(last=False)
 
 
-_SEARCHED = _Kept(256)
+SEARCHED = _Kept(256)
 
 
 def _members(space: Space) -> bytes:
@@ -108,7 +110,7 @@ def joined(first: Equations, second: Equations) -> Equations:
     )
 
 
-def _blocks(space: Space, coords: IntArray) -> Iterator[Longs]:
+def blocks(space: Space, coords: IntArray) -> Iterator[Longs]:
     """Rows of cells that can hang together: of one additive measure, at groups and own members, below the
     same members in hierarchies without an All."""
     usable = space.adds_up(coords) & space.has_contributors(coords)
@@ -147,14 +149,45 @@ def _structure(space: Space, coords: IntArray) -> bytes:
     return np.stack(parts).tobytes()
 
 
-def _finest(
-    space: Space, coords: IntArray, rows: Longs, matrix: sparse.csr_array
-) -> tuple[sparse.csr_array, Longs]:
+class Data(Protocol):
+    """Random data that the cells of a block can be evaluated for; ``rows`` number its cells."""
+
+    def evaluate(self, rows: Longs, k: int) -> Floats:
+        """Values (float64[n, k]) in ``k`` data sets, the same ones whenever ``k`` is."""
+        ...
+
+    def independent(self, rows: Longs) -> bool:
+        """Whether no combination of the cells vanishes for all data; False also when that is hard to tell."""
+        ...
+
+    def vanishes(self, rows: Longs, relation: Floats) -> bool:
+        """Whether a combination of cells is zero for all data, in exact arithmetic."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Products:
+    """Data in which every place weighs the product of its members' weights: no place is known to be empty."""
+
+    space: Space
+    coords: IntArray
+
+    def evaluate(self, rows: Longs, k: int) -> Floats:
+        return _evaluate(self.space, self.coords[rows], k)
+
+    def independent(self, rows: Longs) -> bool:
+        return _independent(self.space, self.coords[rows])
+
+    def vanishes(self, rows: Longs, relation: Floats) -> bool:
+        return _vanishes(self.space, self.coords[rows], relation)
+
+
+def finest_of(data: Data, rows: Longs, matrix: sparse.csr_array) -> tuple[sparse.csr_array, Longs]:
     """Relations within a block that hold for all data, and the cells that are no total in them."""
     part = sparse.csr_array(matrix.tocsc()[:, rows])
     whole = np.diff(part.indptr) == np.diff(matrix.indptr)
     part = part[np.flatnonzero(whole & (np.diff(part.indptr) > 0))]
-    weights = _evaluate(space, coords[rows], 2)
+    weights = data.evaluate(np.arange(len(rows)), 2)
     scale = np.abs(part) @ np.abs(weights) + 1
     part = part[np.flatnonzero((np.abs(part @ weights) <= SMALL * scale).all(axis=1))]
     finest = np.ones(len(rows), dtype=np.bool_)
@@ -185,16 +218,20 @@ def _sums(space: Space, column: int, leaf: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate([own, np.array(more).reshape(len(more), leaf.shape[1])])
 
 
-def _search(
-    space: Space, coords: IntArray, part: sparse.csr_array, finest: Longs
-) -> Iterator[tuple[Longs, Floats]]:
-    """Relations between the finest cells of a block that its own relations don't imply."""
+def search(data: Data, part: sparse.csr_array, finest: Longs) -> Iterator[tuple[Longs, Floats]]:
+    """Relations between the finest cells of a block that its own relations don't imply.
+
+    Raises
+    ------
+    InternalError
+        If one is found that can't be written down exactly.
+    """
     known = _among_finest(part, finest)
     known_rank, dependent = _rank(known)
     free = np.setdiff1d(np.arange(len(finest)), dependent)
-    if _independent(space, coords[finest[free]]):
+    if data.independent(finest[free]):
         return
-    values = _evaluate(space, coords[finest], len(finest) + 8)
+    values = data.evaluate(finest, len(finest) + 8)
     norm = np.linalg.norm(values, axis=1)
     norm[norm == 0] = 1.0
     triangle, pivot = linalg.qr((values / norm[:, None]).T, mode="r", pivoting=True)
@@ -209,7 +246,7 @@ def _search(
     directions = _directions(known)
     for relation in _coarse_by_fine(vanishing, _places(space, coords[finest])):
         whole = in_whole_numbers(relation)
-        if whole is None or not _vanishes(space, coords[finest], whole):
+        if whole is None or not data.vanishes(finest, whole):
             raise InternalError("a relation between cells can't be written down exactly")
         beyond = whole - directions.T @ (directions @ whole)
         length = float(np.linalg.norm(beyond))

@@ -22,6 +22,7 @@ from app.domain.joint import joint_sums
 from app.domain.known import ShownCells
 from app.domain.lattice import Bools, Extra, Longs, Space, ranges, unique_rows
 from app.domain.nearly import Told
+from app.domain.place_relations import place_relations
 from app.domain.places import Places
 from app.domain.translation import earlier_rows
 from app.pipeline.alike import find_alike
@@ -129,6 +130,7 @@ class CellTable:
         identities = find_identities(self.cube, self.server.facts())
         alike = counts_alike(self.cube, self.space, measured.values)
         empty = self._empty(distinct, measured)
+        has_all = [tree.has_all for tree in self.cube.hierarchies]
 
         def further(cells: IntArray, rows: Longs) -> list[Entries]:
             return [
@@ -139,7 +141,13 @@ class CellTable:
             ]
 
         def close(given: IntArray) -> Closure:
-            return close_cells(self.space, given, formulas, measured.occupied, tied, further)
+            closure = close_cells(self.space, given, formulas, measured.occupied, tied, further)
+            more = place_relations(self.space, closure, empty, has_all)
+            if more is None:
+                return closure
+            # What is told by then is a combination of cells that were there: it tells no more of its kind.
+            known = more if formulas is None else Entries.join([formulas, more], self.space.columns)
+            return close_cells(self.space, given, known, measured.occupied, tied, further)
 
         facts = self.server.facts()
         told: list[Told] = [

@@ -123,3 +123,26 @@ def test_no_few_firms_are_told_by_empty_cells(tmp_path: Path, store: Store, way:
             wanted = np.array([float(place in group) for place in PLACES])
             left = np.linalg.norm(wanted - basis.T @ (basis @ wanted))
             assert left > 1e-6, (group, few)
+
+
+@pytest.mark.parametrize("few", [1, 2])
+def test_what_several_members_tell_together_is_no_few_firms(tmp_path: Path, store: Store, few: int) -> None:
+    """Two towns have two activities, which nobody else has, and a shop besides: the difference is its own."""
+    chance = random.Random(few)
+    sizes = {
+        place: chance.randint(4, 9) for place in PLACES if (place[0] in "a1b1") == (place[1] in "farmill")
+    }
+    sizes["a1", "shop", "small"] = few
+    firms = [
+        {"firm": f"{place}{i}", "holding": "", "town": place[0], "activity": place[1], "size": place[2]}
+        | {"turnover": chance.randint(200, 900)}
+        for place, n in sizes.items()
+        for i in range(n)
+    ]
+    counted, amounts = WAYS["other table"]
+    mdx = [*queries("Firms", counted, []), *queries("Turnover", amounts, [])]
+    sheets = {f"s{number}": sheet(query) for number, query in enumerate(mdx)}
+    ran = Ran(write_office(tmp_path / "office", firms, PUBLICATION, sheets=sheets), store)
+    basis = told(ran, np.array([place in sizes for place in PLACES]))
+    wanted = np.array([float(place == ("a1", "shop", "small")) for place in PLACES])
+    assert np.linalg.norm(wanted - basis.T @ (basis @ wanted)) > 1e-6
