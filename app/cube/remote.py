@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from app.cube.answer import Answerer
 from app.cube.cellsets import Answering
 from app.cube.evaluate import Evaluator
+from app.cube.parts import expand
 from app.cube.port import Group, Profiles
 from app.cube.source import Readings
 from app.cube.turns import aside
 from app.domain.cellset import FloatArray
 from app.domain.cube import Cube, IntArray
 from app.domain.errors import Mistake, UserError
-from app.domain.lattice import ranges
 from app.domain.publication import CubeDefinition, RemoteDefinition
 from app.domain.texts import unprintable
 
@@ -146,7 +146,10 @@ class RemoteServer(Answering):
             cause = f"Cube {self._cube.name}: the {remote.engine} engine can't say who is behind a cell."
             remedy = "Name measures for it under [contributors]."
             raise UserError(Mistake(at.file, at.line, at.column, cause, remedy))
-        parts, owner = self._apart(coords, groups)
+        group_of = [
+            [group for group in groups if group.column == column] for column in range(coords.shape[1])
+        ]
+        parts, owner = expand(self._cube, coords, group_of)
         n = len(coords)
         tuples = self._tuples(parts)
         raw = np.nan_to_num(self._cells.values(tuples))
@@ -252,27 +255,6 @@ class RemoteServer(Answering):
         places = [(group.column, group.members), *group.beside]
         names = [[self._names[column][m] for m in members.tolist()] for column, members in places]
         return [row[0] if len(row) == 1 else f"({', '.join(row)})" for row in zip(*names, strict=True)]
-
-    def _apart(self, coords: IntArray, groups: Sequence[Group]) -> tuple[IntArray, NDArray[np.int64]]:
-        """Cells of own members that cells with groups are made of, and which cell each is for."""
-        sizes = [len(names) for names in self._names]
-        by_column: dict[int, list[IntArray]] = {}
-        for group in groups:
-            by_column.setdefault(group.column, []).append(group.members)
-        parts, owner = np.asarray(coords, dtype=np.int32), np.arange(len(coords))
-        for column, members in by_column.items():
-            counts = np.ones(len(parts), dtype=np.int64)
-            chosen = parts[:, column] - sizes[column]
-            for number, group_members in enumerate(members):
-                counts[chosen == number] = len(group_members)
-            spread = np.repeat(np.arange(len(parts)), counts)
-            step = ranges(np.zeros_like(counts), counts)
-            grown = parts[spread].copy()
-            for number, group_members in enumerate(members):
-                mine = chosen[spread] == number
-                grown[mine, column] = group_members[step[mine]]
-            parts, owner = grown, owner[spread]
-        return parts, owner
 
     def _tallest(
         self,

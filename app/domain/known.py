@@ -76,11 +76,11 @@ class ShownCells:
 
 
 @dataclass(frozen=True, eq=False)
-class Earlier:
-    """What earlier releases add to a cube's problem: e cells behind the table's n, and relations over both.
+class Behind:
+    """Cells behind those of a cube's table, e behind its n, and relations over both.
 
-    The added cells are those of earlier data that no reader saw, and changes between releases that concern
-    too few contributors. Nobody is shown any of them.
+    They are cells of earlier data that no reader saw, changes between releases that concern too few
+    contributors, and what is left of cells less others (`app.domain.rests`). Nobody is shown any of them.
 
     Attributes
     ----------
@@ -103,10 +103,33 @@ class Earlier:
             len({len(self.names), *(len(c) for c in (self.value, self.lower, self.lpl, self.upl, self.spl))})
             > 1
         ):
-            raise ValueError("columns of earlier cells differ in length")
+            raise ValueError("columns of cells behind a table differ in length")
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def and_more(self, other: Behind, n: int) -> Behind:
+        """Both, the other's cells last, behind a table of ``n`` cells."""
+        mine, theirs = self.equations, other.equations
+        shifted = np.where(theirs.indices >= n, theirs.indices + len(self), theirs.indices)
+        columns = ("value", "lower", "lpl", "upl", "spl")
+        value, lower, lpl, upl, spl = (
+            np.concatenate([getattr(self, column), getattr(other, column)]) for column in columns
+        )
+        return Behind(
+            value,
+            lower,
+            lpl,
+            upl,
+            spl,
+            (*self.names, *other.names),
+            Equations(
+                np.concatenate([mine.indptr, mine.indptr[-1] + theirs.indptr[1:]]),
+                np.concatenate([mine.indices, shifted]),
+                np.concatenate([mine.coefs, theirs.coefs]),
+                np.concatenate([mine.rhs, theirs.rhs]),
+            ),
+        )
 
 
 def row_hashes(columns: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:

@@ -114,7 +114,7 @@ def leaves_of(space: Space, coords: IntArray, columns: tuple[int, ...], facts: I
     classes, members, of, covering = [], [], [], []
     for place, column in enumerate(columns):
         numbers, which = np.unique(coords[:, column].astype(np.int64), return_inverse=True)
-        owner, first, last = _branches(space, column, numbers)
+        owner, first, last = branches_of(space, column, numbers)
         present, fact = np.unique(facts[:, place], return_inverse=True)
         # Members that lie in the same numbers get the same hash.
         mark = row_hashes([np.arange(len(numbers))])[owner]
@@ -158,7 +158,7 @@ def leaves_of(space: Space, coords: IntArray, columns: tuple[int, ...], facts: I
     return Leaves(sparse.csr_array(by_place[place_of]), columns, combined, tuple(members), tuple(of))
 
 
-def _branches(space: Space, column: int, numbers: Longs) -> tuple[Longs, Longs, Longs]:
+def branches_of(space: Space, column: int, numbers: Longs) -> tuple[Longs, Longs, Longs]:
     """Branches of members and groups: (position in ``numbers``, first member, last member)."""
     own = np.flatnonzero(numbers < space.own[column])
     extra = np.flatnonzero(numbers >= space.own[column])

@@ -173,7 +173,14 @@ def _told(data: _AtPlaces, finest: Longs) -> Iterator[tuple[Longs, Floats]]:
         share = (here * factors).sum(axis=0)
         for place in np.flatnonzero((share > 1 - TOLD) & ~alone[start : start + CHUNK]).tolist():
             whole = in_whole_numbers(np.append(factors[:, place], -1.0))
-            if whole is None:
+            used = np.flatnonzero(factors[:, place] if whole is None else whole[:-1])
+            if whole is None or not _is_told(data, cells[used], whole[np.append(used, -1)], start + place):
                 raise InternalError("a place that cells tell can't be written down exactly")
-            used = np.flatnonzero(whole[:-1])
             yield np.append(cells[used], start + place), whole[np.append(used, -1)]
+
+
+def _is_told(data: _AtPlaces, cells: Longs, coefs: Floats, place: int) -> bool:
+    """Whether a combination of cells is so many times a place (the last of its coefficients), exactly."""
+    left = data.inside[cells].astype(np.int64).T @ coefs[:-1].astype(np.int64)
+    left[place] += int(coefs[-1])
+    return not left.any()

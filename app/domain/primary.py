@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.known import Earlier
+from app.domain.known import Behind
 from app.domain.lattice import Bools
 
 #: Reason of a cell whose change since an earlier release would give somebody away.
@@ -37,7 +37,7 @@ class CubePrimaries:
     known : bool[n]
         Cells that readers know from earlier releases, sensitive or not: hiding them protects nothing, so
         that they have no levels.
-    earlier : Earlier
+    behind : Behind
         What earlier releases add to the problem.
     since : mapping of row to release id
         Rows whose change since a release would give somebody away (reason `DIFFERENCE`).
@@ -55,7 +55,7 @@ class CubePrimaries:
     holder: NDArray[np.int64]
     occupied: Bools
     known: Bools
-    earlier: Earlier
+    behind: Behind
     since: Mapping[int, str]
     weights: Floats | None = None
 

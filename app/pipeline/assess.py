@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,23 +12,28 @@ from numpy.typing import NDArray
 from app.cube.port import CubeServer
 from app.cube.port import Profiles as CubeProfiles
 from app.domain.crawled import Crawl, CubeCells
-from app.domain.cube import Cube, IntArray, Measure
+from app.domain.cube import IntArray, Measure
 from app.domain.errors import Mistake, OperatorError, UserError
 from app.domain.lattice import Longs
 from app.domain.primary import DIFFERENCE, CubePrimaries, PrimaryResult
 from app.domain.progress import ProgressCallback, StepProgress
 from app.domain.publication import CellDecision, Confidentiality, MeasureProtection, Publication
 from app.pipeline.cell_table import as_groups
-from app.pipeline.define_rules import REQUESTED, rule_of
+from app.pipeline.define_rules import rule_of
 from app.pipeline.earlier import NO_PAST, Levels, LookedBack, Past, look_back, nothing_earlier
+from app.pipeline.judging import (
+    MIN_TOP,
+    associated_percent,
+    protectors_hit,
+    requested_profiles,
+    solver_profiles,
+)
 from app.pipeline.members import find_member
+from app.pipeline.rests import rests_of
 from app.pipeline.together import Together
 from app.pipeline.twins import Twin, find_twins, recorded
+from app.pipeline.union_rules import UnionRules
 from solver.rules import Manual, Profiles, Request, Rule, Threshold, Zero, assess
-
-#: Protection of an associated cell where no rule states it, in per cent of its value.
-ASSOCIATED_PERCENT = 10.0
-MIN_TOP = 3
 
 
 def assess_cells(
@@ -48,6 +54,7 @@ def assess_cells(
     """
     mistakes: list[Mistake] = []
     results = []
+    judge = UnionRules(publication.confidentiality, crawl, servers)
     for done, cells in enumerate(crawl.cubes):
         server = servers[cells.cube.name]
         if server.fingerprint() != cells.fingerprint:
@@ -57,7 +64,9 @@ def assess_cells(
         if progress is not None:
             progress(StepProgress("assess", done, len(crawl.cubes), cells.cube.name))
         assessor = _Assessor(publication.confidentiality, cells, server, mistakes)
-        results.append(assessor.result(past))
+        verdicts = assessor.result(past)
+        behind = verdicts.behind.and_more(rests_of(done, cells, judge), len(cells))
+        results.append(replace(verdicts, behind=behind))
     if mistakes:
         raise UserError(mistakes)
     return PrimaryResult(tuple(results))
@@ -111,7 +120,7 @@ class _Assessor:
             self._holder,
             self._occupied,
             looked.known,
-            looked.earlier,
+            looked.behind,
             looked.since,
             self._weights(),
         )
@@ -370,50 +379,6 @@ class _Assessor:
                     )
 
 
-def associated_percent(protection: MeasureProtection, above: MeasureProtection) -> float:
-    """Protection of a measure's cells for the sake of the measure ``above``, in per cent of their size."""
-    stated = [
-        item.parameters["p"]
-        for item in (*protection.rules, *above.rules)
-        if item.name == "threshold" and "p" in item.parameters
-    ]
-    return stated[0] if stated else ASSOCIATED_PERCENT
-
-
-def protectors_hit(
-    cube: Cube,
-    by_name: Mapping[str, MeasureProtection],
-    name: str,
-    coords: IntArray,
-    profiles: Callable[[IntArray, Sequence[Rule]], CubeProfiles],
-) -> NDArray[np.bool_]:
-    """Where the rules of measure ``name``, or of one that protects it, find the same places sensitive.
-
-    Parameters
-    ----------
-    by_name
-        The cube's protections by measure.
-    coords : int32[n, 1+H]
-        Of any measure.
-    profiles
-        Profiles of such cells, deep enough for the rules.
-    """
-    numbers = {measure.name: number for number, measure in enumerate(cube.measures)}
-    hit = np.zeros(len(coords), dtype=np.bool_)
-    while name:
-        measure = cube.measures[numbers[name]]
-        rules = [rule_of(item) for item in by_name[name].rules]
-        twin = coords.copy()
-        twin[:, 0] = numbers[name]
-        found = profiles(twin, rules)
-        plain = [rule for rule in rules if not isinstance(rule, Request | Zero)]
-        hit |= assess(solver_profiles(measure, found), plain).sensitive
-        asked = [rule for rule in rules if isinstance(rule, Request)]
-        hit |= assess(requested_profiles(measure, found), asked).sensitive
-        name = by_name[name].associated_with or ""
-    return hit
-
-
 def _depth(rule: Rule) -> int:
     """How many contributors a rule has to see one by one."""
     return max(rule.depth, rule.n) if isinstance(rule, Threshold) else rule.depth
@@ -445,30 +410,3 @@ def find_rows(cells: CubeCells, coords: IntArray) -> Longs:
     place = np.minimum(np.searchsorted(table[order], wanted), len(order) - 1)
     row = order[place]
     return np.where(table[row] == wanted, row, -1)
-
-
-def solver_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
-    """Profiles as the rules take them."""
-    return Profiles(
-        value=found.value,
-        count=found.count,
-        top=np.abs(found.top),
-        kind="frequency" if measure.is_frequency else "magnitude",
-        weighted_count=found.weighted_count,
-        mass=found.mass,
-        negative_values=not measure.nonnegative,
-    )
-
-
-def requested_profiles(measure: Measure, found: CubeProfiles) -> Profiles:
-    """The same with the largest contribution of those that asked in front."""
-    requested = np.abs(found.requested)
-    return Profiles(
-        value=found.value,
-        count=found.count,
-        top=requested[:, None],
-        kind="frequency" if measure.is_frequency else "magnitude",
-        request=np.where(requested > 0, REQUESTED, ""),
-        mass=found.mass,
-        negative_values=not measure.nonnegative,
-    )

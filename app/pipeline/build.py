@@ -17,7 +17,7 @@ from app.domain.completeness import joined, missing_relations
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.equation import Equations
 from app.domain.errors import InternalError, UserError
-from app.domain.known import Earlier
+from app.domain.known import Behind
 from app.domain.lattice import Bools, Longs, row_of
 from app.domain.least import least_known
 from app.domain.nearly import bounds_nearly
@@ -111,7 +111,7 @@ def problems_of(
         bounds = bounds.and_others(more, len(cells))
     exact = joined(cells.equations, missing_relations(cells.space, cells.coords, cells.equations))
     equations = joined(exact, bounds.equations)
-    past = verdicts.earlier
+    past = verdicts.behind
     n, slack = len(cells), len(bounds.slack)
     equations = joined(equations, _behind(past.equations, n, slack))
 
@@ -172,7 +172,7 @@ def _behind(equations: Equations, n: int, slack: int) -> Equations:
     return Equations(equations.indptr, equations.indices + shift, equations.coefs, equations.rhs)
 
 
-def _names(past: Earlier, places: Longs, slack: int) -> Iterator[str]:
+def _names(past: Behind, places: Longs, slack: int) -> Iterator[str]:
     for place in places.tolist():
         yield f"slack {place}" if place < slack else past.names[place - slack]
 

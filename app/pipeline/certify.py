@@ -176,7 +176,7 @@ def recheck(
         holder=np.full(n, -1, dtype=np.int64),
         occupied=~nobody,
         known=nobody,
-        earlier=nothing_earlier(n).earlier,
+        behind=nothing_earlier(n).behind,
         since={},
     )
     found: list[str] = []

@@ -18,7 +18,7 @@ from app.cube.port import Profiles
 from app.domain.completeness import joined, missing_relations
 from app.domain.crawled import Crawl, CubeCells
 from app.domain.equation import Equations, Floats
-from app.domain.known import Earlier, FactRows, ShownCells
+from app.domain.known import Behind, FactRows, ShownCells
 from app.domain.lattice import Bools, Longs, Space
 from app.domain.least import least_known
 from app.domain.primary import DIFFERENCE, PrimaryResult
@@ -126,14 +126,14 @@ class LookedBack:
         How uncertain it must stay for that reason.
     since : mapping of row to release id
         The release that a differing row differs from.
-    earlier : Earlier
+    behind : Behind
     """
 
     known: Bools
     differs: Bools
     level: Floats
     since: Mapping[int, str]
-    earlier: Earlier
+    behind: Behind
 
 
 def look_back(
@@ -201,7 +201,7 @@ class _Look:
                 differs[mine] = True
                 level[mine] = np.maximum(level[mine], levels[told])
                 since.update(dict.fromkeys(mine.tolist(), self._past[state].release_id))
-        return LookedBack(known, differs, level, since, self._earlier())
+        return LookedBack(known, differs, level, since, self._behind())
 
     # ------------------------------------------------------------------ who changed
 
@@ -281,7 +281,7 @@ class _Look:
         result: Bools = self._known[self._same[state, rows], rows]
         return result
 
-    def _earlier(self) -> Earlier:
+    def _behind(self) -> Behind:
         n = len(self._cells)
         gathered = _Gathered(n)
         place: dict[int, Longs] = {}
@@ -434,13 +434,13 @@ class _Gathered:
         self._rhs.append(rhs)
         self._relations += len(rhs)
 
-    def result(self) -> Earlier:
+    def result(self) -> Behind:
         none: Floats = np.zeros(0)
         relation = np.concatenate([np.zeros(0, dtype=np.int64), *self._relation])
         order = np.argsort(relation, kind="stable")
         counts = np.bincount(relation, minlength=self._relations)
         value, lower, lpl, upl, spl = (np.concatenate([none, *column]) for column in self._columns)
-        return Earlier(
+        return Behind(
             value,
             lower,
             lpl,

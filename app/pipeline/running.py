@@ -13,7 +13,7 @@ from app.db.codec import Codec
 from app.db.store import RELEASED_CLASSES, Store
 from app.domain import bands, crawled, equation, lattice, nearly, primary
 from app.domain.errors import UserError
-from app.domain.known import Earlier
+from app.domain.known import Behind
 from app.domain.progress import ProgressCallback
 from app.domain.publication import CubeDefinition, Publication
 from app.domain.release_life import Trail
@@ -41,7 +41,7 @@ RESULTS = Codec(
         equation.Equations,
         lattice.Extra,
         nearly.Nearly,
-        Earlier,
+        Behind,
         primary.CubePrimaries,
         primary.PrimaryResult,
         extremes.Attained,

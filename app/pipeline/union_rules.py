@@ -15,14 +15,14 @@ from app.domain.errors import OperatorError
 from app.domain.lattice import Bools
 from app.domain.primary import CubePrimaries
 from app.domain.publication import Confidentiality, MeasureProtection
-from app.pipeline.assess import (
+from app.pipeline.define_rules import rule_of
+from app.pipeline.judging import (
     MIN_TOP,
     associated_percent,
     protectors_hit,
     requested_profiles,
     solver_profiles,
 )
-from app.pipeline.define_rules import rule_of
 from app.pipeline.together import Together
 from app.pipeline.unions import UnionVerdicts
 from app.pipeline.weigh import weigh

@@ -137,8 +137,12 @@ def test_profiles_are_never_less_careful_than_the_facts(server: CubeServer, trut
     group = Group(2, np.array([2, 4], dtype=np.int32))
     together = cells[cells[:, 2] == 0].copy()
     together[:, 2] = cube.hierarchies[1].size
-    for coords in (cells, together):
-        found, wanted = server.measure(coords, (group,), 3), truth.measure(coords, (group,), 3)
+    # Members of two hierarchies taken together need be no product.
+    tuples = Group.of((2, 1), ((2, cube.hierarchies[0].size - 1), (4, cube.hierarchies[0].size - 2)))
+    scattered = together[together[:, 1] == 0] + np.eye(len(together[0]), dtype=np.int32)[2]
+    for coords in (cells, together, scattered):
+        groups = (group, tuples)
+        found, wanted = server.measure(coords, groups, 3), truth.measure(coords, groups, 3)
         np.testing.assert_allclose(found.value, wanted.value)
         assert (found.count <= wanted.count).all()
         assert (found.weighted_count <= wanted.weighted_count).all()
