@@ -164,6 +164,10 @@ class Data(Protocol):
         """Whether a combination of cells is zero for all data, in exact arithmetic."""
         ...
 
+    def places(self, rows: Longs) -> Floats:
+        """How many places each cell is the sum over."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class _Products:
@@ -180,6 +184,9 @@ class _Products:
 
     def vanishes(self, rows: Longs, relation: Floats) -> bool:
         return _vanishes(self.space, self.coords[rows], relation)
+
+    def places(self, rows: Longs) -> Floats:
+        return _places(self.space, self.coords[rows])
 
 
 def finest_of(data: Data, rows: Longs, matrix: sparse.csr_array) -> tuple[sparse.csr_array, Longs]:
@@ -244,7 +251,7 @@ def search(data: Data, part: sparse.csr_array, finest: Longs) -> Iterator[tuple[
     vanishing[:, pivot[:rank]] = factors.T * norm[pivot[rank:], None] / norm[pivot[:rank]]
     vanishing[np.arange(len(vanishing)), pivot[rank:]] = -1
     directions = _directions(known)
-    for relation in _coarse_by_fine(vanishing, _places(space, coords[finest])):
+    for relation in _coarse_by_fine(vanishing, data.places(finest)):
         whole = in_whole_numbers(relation)
         if whole is None or not data.vanishes(finest, whole):
             raise InternalError("a relation between cells can't be written down exactly")

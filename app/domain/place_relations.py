@@ -52,6 +52,10 @@ class _AtPlaces:
     def vanishes(self, rows: Longs, relation: Floats) -> bool:
         return not np.any(self.inside[rows].astype(np.int64).T @ relation.astype(np.int64))
 
+    def places(self, rows: Longs) -> Floats:
+        result: Floats = self.inside[rows].sum(axis=1).astype(np.float64)
+        return result
+
 
 def _basis(data: _AtPlaces, rows: Longs) -> Longs:
     """As many of the rows as are independent (positions among them, rising)."""
