@@ -50,6 +50,7 @@ RELEASED_CLASSES: tuple[type, ...] = (
     cube.Measure,
     places.Places,
     publication.CalculatedDefinition,
+    publication.Contact,
     publication.Folder,
     publication.MeasureProtection,
     publication.NamedSetDefinition,

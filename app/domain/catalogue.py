@@ -9,7 +9,15 @@ from datetime import datetime
 from app.domain.cube import Cube, Texts
 from app.domain.masked import AxisMember
 from app.domain.places import Places
-from app.domain.publication import CalculatedDefinition, Folder, MeasureProtection, NamedSetDefinition, Theme
+from app.domain.publication import (
+    CalculatedDefinition,
+    Contact,
+    Folder,
+    MeasureProtection,
+    NamedSetDefinition,
+    Sheet,
+    Theme,
+)
 from app.domain.shapes import Shapes
 
 
@@ -43,6 +51,10 @@ class Catalogue:
         Likewise.
     places : mapping of cube name to Places
         Where the release's cells stand, so that queries that no sheet asks can be answered.
+    contact : Contact
+        Who answers questions, where a sheet has nobody of its own.
+    next_release : str
+        Likewise when new figures are expected, an ISO day or month.
     """
 
     release_id: str
@@ -63,6 +75,8 @@ class Catalogue:
     places: Mapping[str, Places] = field(default_factory=dict)
     shapes: Mapping[str, Shapes] = field(default_factory=dict)
     theme: Theme = field(default_factory=Theme)
+    contact: Contact = field(default_factory=Contact)
+    next_release: str = ""
 
     def __post_init__(self) -> None:
         for sheet in self.root.walk():
@@ -70,3 +84,11 @@ class Catalogue:
                 raise ValueError(f"sheet {sheet.id}: a parameter without its members")
             if any(self.cube_of.get((sheet.id, query.id)) not in self.cubes for query in sheet.queries):
                 raise ValueError(f"sheet {sheet.id}: a query without its cube")
+
+    def contact_of(self, sheet: Sheet) -> Contact:
+        """Who answers questions about a sheet."""
+        return sheet.contact or self.contact
+
+    def next_release_of(self, sheet: Sheet) -> str:
+        """When new figures of a sheet are expected, an ISO day or month; empty where nobody said."""
+        return sheet.next_release or self.next_release

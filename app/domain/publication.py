@@ -48,13 +48,33 @@ class Parameter:
     at: Position
 
 
+@dataclass(frozen=True)
+class Contact:
+    """Who answers questions about the figures, and where: an address of e-mail, a number, a web page.
+
+    What is empty isn't said.
+    """
+
+    name: Texts = field(default_factory=dict)
+    email: str = ""
+    phone: str = ""
+    page: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether it says how to ask."""
+        return bool(self.email or self.phone or self.page)
+
+
 #: Queries, or parameters, of one sheet: more are no page that anybody reads.
 MOST_ON_SHEET = 100
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A page of the publication; ``id`` is its path, as in ``income/region-sex-age``."""
+    """A page of the publication; ``id`` is its path, as in ``income/region-sex-age``.
+
+    ``contact`` and ``next_release`` are those of the publication where it has none of its own.
+    """
 
     id: str
     title: Texts
@@ -62,6 +82,8 @@ class Sheet:
     queries: tuple[QueryDefinition, ...]
     parameters: tuple[Parameter, ...]
     at: Position
+    contact: Contact = field(default_factory=Contact)
+    next_release: str = ""
 
 
 @dataclass(frozen=True)
@@ -375,7 +397,8 @@ class Theme:
 class Publication:
     """Everything that the authors wrote, checked; ``digest`` is a hash over all of it.
 
-    ``shapes`` are outlines for maps by the file that queries name.
+    ``shapes`` are outlines for maps by the file that queries name. ``next_release`` is when new figures are
+    expected, an ISO day or month (``2027-03-15``, ``2027-03``).
     """
 
     folder: str
@@ -390,6 +413,8 @@ class Publication:
     release: ReleasePolicy = ReleasePolicy()
     shapes: Mapping[str, Shapes] = field(default_factory=dict)
     theme: Theme = field(default_factory=Theme)
+    contact: Contact = field(default_factory=Contact)
+    next_release: str = ""
 
     def sheets(self) -> Iterator[Sheet]:
         return self.root.walk()

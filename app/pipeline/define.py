@@ -21,6 +21,7 @@ from app.domain.publication import (
     Theme,
 )
 from app.domain.shapes import Shapes
+from app.pipeline.define_contact import read_contact, read_next_release
 from app.pipeline.define_cube import read_cube
 from app.pipeline.define_remote import check_remotes
 from app.pipeline.define_rules import read_confidentiality
@@ -97,6 +98,7 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
     confidentiality = read_confidentiality(root, cubes, bool(mistakes.found))
     policy = _policy(root)
     theme = _theme(root, folder)
+    contact, next_release = read_contact(root, languages), read_next_release(root)
     shapes = _shapes(folder, tree, mistakes)
     check_remotes(cubes, confidentiality, mistakes)
     root.done("languages")
@@ -113,6 +115,8 @@ def draft_publication(folder: Path) -> tuple[Publication | None, tuple[Mistake, 
         digest="" if mistakes.found else _digest(folder, shapes),
         shapes=shapes,
         theme=theme,
+        contact=contact,
+        next_release=next_release,
     )
     return publication, tuple(mistakes.found)
 

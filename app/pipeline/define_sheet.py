@@ -22,6 +22,7 @@ from app.domain.publication import (
 )
 from app.mdx import Query, parse, parse_expression
 from app.mdx import tree as mdx_tree
+from app.pipeline.define_contact import read_contact, read_next_release
 from app.pipeline.toml import Mistakes, Reader, nearest, read_document
 
 VIEWS = get_args(View)
@@ -48,8 +49,9 @@ def read_sheet(
     queries = tuple(_queries(reader, languages, cubes, {item.name for item in parameters}))
     if not queries:
         reader.wrong("The sheet has no query.", "Add one as [[query]].")
+    contact, next_release = read_contact(reader, languages), read_next_release(reader)
     reader.done()
-    return order, Sheet(identity, title, notes, queries, parameters, reader.at())
+    return order, Sheet(identity, title, notes, queries, parameters, reader.at(), contact, next_release)
 
 
 def sheet_of_file(path: Path, publication: Publication) -> Sheet:

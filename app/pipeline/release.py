@@ -87,6 +87,8 @@ def catalogue_of(
         places=places,
         shapes=publication.shapes,
         theme=publication.theme,
+        contact=publication.contact,
+        next_release=publication.next_release,
     )
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from app.domain.catalogue import Catalogue
 from app.domain.cube import Cube, Hierarchy
-from app.domain.publication import QueryDefinition
+from app.domain.publication import Contact, QueryDefinition
 from app.web.contents import Contents, FolderEntry, SheetEntry
 from app.web.flows import VERSION, Flow, address, agency_of
 from app.web.formats import sdmx
@@ -32,6 +32,8 @@ def catalogue_document(contents: Contents, prefix: str = "") -> bytes:
             "description": dict(catalogue.description),
             "publisher": dict(catalogue.publisher),
             "languages": list(catalogue.languages),
+            "contact": _contact(catalogue.contact),
+            "next_release": catalogue.next_release or None,
             "zeros_shown": not catalogue.hide_zeros,
             "structures": {name: f"{prefix}/api/v1/structure/{quote(name)}.json" for name in catalogue.cubes},
             "folders": [_folder(contents, prefix, entry) for entry in contents.root.folders],
@@ -101,6 +103,8 @@ def _sheet(contents: Contents, prefix: str, entry: SheetEntry) -> dict[str, Any]
         "number": entry.number,
         "title": dict(sheet.title),
         "notes": dict(sheet.notes),
+        "contact": _contact(contents.catalogue.contact_of(sheet)),
+        "next_release": contents.catalogue.next_release_of(sheet) or None,
         "url": _pages(contents, prefix, f"s/{quote(sheet.id)}"),
         "parameters": [
             {
@@ -122,6 +126,13 @@ def _sheet(contents: Contents, prefix: str, entry: SheetEntry) -> dict[str, Any]
         ],
         "queries": [_query(contents, prefix, entry, query) for query in sheet.queries],
     }
+
+
+def _contact(contact: Contact) -> dict[str, Any] | None:
+    if not contact:
+        return None
+    said = {"email": contact.email, "phone": contact.phone, "page": contact.page}
+    return {"name": dict(contact.name), **{key: text for key, text in said.items() if text}}
 
 
 def _query(contents: Contents, prefix: str, entry: SheetEntry, query: QueryDefinition) -> dict[str, Any]:

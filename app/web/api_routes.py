@@ -228,6 +228,8 @@ def _of_cube(site: Site, flow: Flow, cells: Observations) -> Download:
         released=catalogue.released,
         address=f"{site.root}/",
         words=file_words(language),
+        contact=catalogue.contact,
+        next_release=catalogue.next_release,
     )
 
 

@@ -352,4 +352,6 @@ class View:
             draw_chart=self._chart,
             draw_maps=self._maps,
             words=file_words(self.language),
+            contact=catalogue.contact_of(sheet),
+            next_release=catalogue.next_release_of(sheet),
         )

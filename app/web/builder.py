@@ -285,6 +285,8 @@ def query_download(site: Site, asked: Asked, mdx: str, patience: Patience) -> Ta
         released=catalogue.released,
         address=f"{site.root}/query?{urlencode({'mdx': mdx})}",
         words=file_words(language),
+        contact=catalogue.contact,
+        next_release=catalogue.next_release,
         context=context,
         lay_out=lambda: lay_out(asked.masked, captions, language, patience=patience),
         draw_chart=lambda: None,

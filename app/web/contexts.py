@@ -206,6 +206,14 @@ class Block:
     spot: Spot | None
 
 
+@dataclass(frozen=True)
+class ContactLinks:
+    """Whom to ask about the figures: a name, which may be empty, and links to write, call or look."""
+
+    name: str
+    ways: tuple[Link, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class SheetPage:
     template: ClassVar[str] = "sheet.html"
@@ -224,6 +232,8 @@ class SheetPage:
     citation: str
     dataset: Markup
     editing: bool
+    next_release: str
+    contact: ContactLinks | None
 
 
 @dataclass(frozen=True, eq=False)

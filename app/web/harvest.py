@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
 
 from app.domain.cube import Texts, text_in
+from app.domain.publication import Contact
 from app.domain.texts import printable
 from app.web.contents import Contents, SheetEntry
 from app.web.formats.registry import Format, formats_for
@@ -27,6 +28,7 @@ _PREFIXES = {
     "dcat": "http://www.w3.org/ns/dcat#",
     "dct": "http://purl.org/dc/terms/",
     "foaf": "http://xmlns.com/foaf/0.1/",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
 
@@ -100,7 +102,11 @@ def dataset_document(contents: Contents, entry: SheetEntry, language: str, base:
         "datePublished": catalogue.released.date().isoformat(),
         "version": catalogue.release_id,
         "isAccessibleForFree": True,
-        "creator": {"@type": "Organization", "name": text_in(catalogue.publisher, language)},
+        "creator": {
+            "@type": "Organization",
+            "name": text_in(catalogue.publisher, language),
+            **_contact_point(catalogue.contact_of(sheet), language),
+        },
         "includedInDataCatalog": {
             "@type": "DataCatalog",
             "name": text_in(catalogue.title, language),
@@ -112,6 +118,18 @@ def dataset_document(contents: Contents, entry: SheetEntry, language: str, base:
         ],
     }
     return _in_script(document)
+
+
+def _contact_point(contact: Contact, language: str) -> dict[str, Any]:
+    """Whom to ask, as schema.org says it of an organization."""
+    said = {
+        "name": text_in(contact.name, language),
+        "email": contact.email,
+        "telephone": contact.phone,
+        "url": contact.page,
+    }
+    point = {name: text for name, text in said.items() if text}
+    return {"contactPoint": {"@type": "ContactPoint", **point}} if contact else {}
 
 
 def catalogue_jsonld(contents: Contents, base: str) -> bytes:
@@ -154,6 +172,13 @@ def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]
             "dcat:dataset": [{"id": f"{base}/{first}/s/{quote(e.sheet.id)}#dataset"} for e in entries],
         },
     )
+    contacts: dict[str, tuple[str, dict[str, Any]]] = {}
+    for entry in entries:
+        contact = catalogue.contact_of(entry.sheet)
+        if contact and repr(contact) not in contacts:
+            subject = f"{base}/#contact{len(contacts) + 1}"
+            contacts[repr(contact)] = subject, _vcard(contact, catalogue.publisher or catalogue.title)
+    yield from contacts.values()
     yield office, {"type": "foaf:Organization", "foaf:name": _texts(catalogue.publisher or catalogue.title)}
     for entry in entries:
         page = f"{base}/{first}/s/{quote(entry.sheet.id)}"
@@ -166,6 +191,11 @@ def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]
                 "dct:description": _texts(entry.sheet.notes) or _texts(entry.sheet.title),
                 "dct:identifier": entry.sheet.id,
                 "dct:publisher": {"id": office},
+                "dcat:contactPoint": [
+                    {"id": contacts[said][0]}
+                    for said in [repr(catalogue.contact_of(entry.sheet))]
+                    if said in contacts
+                ],
                 "dct:issued": moment,
                 "dct:language": spoken,
                 "dcat:landingPage": {"id": page},
@@ -183,6 +213,25 @@ def _graph(contents: Contents, base: str) -> Iterator[tuple[str, dict[str, Any]]
                     "dct:format": [{"id": _FILE_TYPES + form.file_type}] if form.file_type else [],
                 },
             )
+
+
+def _vcard(contact: Contact, office: Texts) -> dict[str, Any]:
+    """Whom to ask, as DCAT-AP says it; the office, where it has no name of its own."""
+    ways = {
+        "vcard:hasEmail": contact.email and f"mailto:{quote(contact.email, safe='@')}",
+        "vcard:hasTelephone": contact.phone and f"tel:{telephone(contact.phone)}",
+        "vcard:hasURL": contact.page,
+    }
+    return {
+        "type": "vcard:Organization",
+        "vcard:fn": _texts(contact.name or office),
+        **{name: {"id": address} for name, address in ways.items() if address},
+    }
+
+
+def telephone(number: str) -> str:
+    """A number as links to it write it (RFC 3966)."""
+    return "".join(c for c in number if c.isdigit() or c == "+")
 
 
 def _downloads(entry: SheetEntry, language: str, base: str) -> Iterator[tuple[Format, str]]:
@@ -219,7 +268,9 @@ def _texts(texts: Texts) -> list[dict[str, str]]:
 
 def _turtle(value: Any) -> str:
     if isinstance(value, str):
-        return value if value.startswith(("dcat:", "foaf:")) else json.dumps(value, ensure_ascii=False)
+        return (
+            value if value.startswith(("dcat:", "foaf:", "vcard:")) else json.dumps(value, ensure_ascii=False)
+        )
     if "id" in value:
         return f"<{_iri(value['id'])}>"
     text = json.dumps(value["@value"], ensure_ascii=False)

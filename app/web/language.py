@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gettext
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 
-from babel.dates import format_date
+from babel.dates import format_date, format_skeleton
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
@@ -52,6 +52,16 @@ def long_date(moment: datetime, language: str) -> str:
     # Babel's English is America's where no country is said; everybody understands the day first.
     form = "d MMMM y" if str(locale) == "en" else "long"
     return format_date(moment.date(), format=form, locale=locale)
+
+
+def day_or_month(text: str, language: str) -> str:
+    """An ISO day or month as a reader writes it, *15 March 2027* or *March 2027*; an empty text of none."""
+    if not text:
+        return ""
+    locale = locale_of(language)
+    if len(text) == len("2027-03"):
+        return str(format_skeleton("yMMMM", date.fromisoformat(f"{text}-01"), locale=locale))
+    return long_date(datetime.fromisoformat(text), language)
 
 
 def preferred(accept_language: str, offered: Iterable[str]) -> str:

@@ -64,7 +64,9 @@ _SCHEMAS: dict[str, Any] = {
             "structures": _TEXTS,
             "folders": _list(_OBJECT),
             "sheets": _list(_OBJECT),
-        }
+        },
+        contact={"type": ["object", "null"]},
+        next_release={"type": ["string", "null"], "description": "A day or a month of ISO 8601."},
     ),
     "Structure": _record(
         {"name": _TEXT, "caption": _TEXTS, "hierarchies": _list(_OBJECT), "measures": _list(_OBJECT)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
@@ -22,6 +23,7 @@ from app.web.contexts import (
     ApiPage,
     Chooser,
     ConfidentialityPage,
+    ContactLinks,
     EmbedPage,
     ErrorPage,
     FolderPage,
@@ -38,7 +40,7 @@ from app.web.fields import edited, refuse_beyond
 from app.web.finder import MOST, Look, finder, listing, offered, read_looks
 from app.web.flows import address, flows
 from app.web.formats.registry import formats_for
-from app.web.language import INTERFACE, language_name, long_date, translations
+from app.web.language import INTERFACE, day_or_month, language_name, long_date, translations
 from app.web.locate import AS_OF, prefix_of
 from app.web.protection import protected_measures
 from app.web.render import markdown
@@ -279,6 +281,8 @@ class Site:
             address=self.only or f"{self.root}/{path}",
             citation=self._citation(entry, query),
             editing=any(block.arranger.editing for block in blocks),
+            next_release=day_or_month(self.contents.catalogue.next_release_of(sheet), self.language),
+            contact=self._contact(sheet),
             dataset=Markup(harvest.dataset_document(self.contents, entry, self.language, self.base)),
         )
 
@@ -341,6 +345,17 @@ class Site:
                 f"{view.sheet_address}{view.suffix}",
             ),
         )
+
+    def _contact(self, sheet: Sheet) -> ContactLinks | None:
+        contact = self.contents.catalogue.contact_of(sheet)
+        if not contact:
+            return None
+        ways = (
+            Link(contact.email, f"mailto:{quote(contact.email, safe='@')}" if contact.email else ""),
+            Link(contact.phone, f"tel:{harvest.telephone(contact.phone)}" if contact.phone else ""),
+            Link(re.sub(r"^https?://|/$", "", contact.page), contact.page),
+        )
+        return ContactLinks(text_in(contact.name, self.language), tuple(way for way in ways if way.address))
 
     def _citation(self, entry: SheetEntry, state: str) -> str:
         catalogue = self.contents.catalogue

@@ -29,6 +29,8 @@ def file_words(language: str) -> dict[str, str]:
         "publisher": _("Publisher"),
         "released": _("Released"),
         "release": _("Release"),
+        "next release": _("Next release"),
+        "contact": _("Contact"),
         "address": _("Address"),
         "notes": _("Notes"),
         "unit": _("Unit"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.errors import Mistake, UserError
+from app.domain.publication import Contact
 from app.pipeline.define import load_publication
 from tests.pipeline.offices import CUBE, PUBLICATION, SHEETS, write_office
 
@@ -67,6 +68,43 @@ def test_what_a_publication_draws_lies_in_its_folder(tmp_path: Path, kind: str, 
     (tmp_path / "office/maps").mkdir(parents=True)
     told = mistakes(write_office(tmp_path / "office", publication=PUBLICATION + theme, sheets=sheets))
     assert any("There is no" in mistake.cause for mistake in told)
+
+
+def test_whom_to_ask_and_when_more_is_to_come(tmp_path: Path) -> None:
+    contact = '\n[contact]\nname.es = "Atención"\nphone = "+34 (900) 123-456"\n'
+    publication = f"next-release = 2027-03-15\n{PUBLICATION}{contact}"
+    coast = f'next-release = "2027-11"\n{SHEETS["coast"]}\n[contact]\nemail = "coast@o.example"\n'
+    sheets = {**SHEETS, "coast": coast}
+    read = load_publication(write_office(tmp_path, publication=publication, sheets=sheets))
+    assert read.contact == Contact({"es": "Atención"}, phone="+34 (900) 123-456")
+    assert read.next_release == "2027-03-15"
+    found = {sheet.id: sheet for sheet in read.sheets()}
+    assert found["coast"].contact == Contact(email="coast@o.example")
+    assert found["coast"].next_release == "2027-11"
+    assert not any(sheet.contact or sheet.next_release for sheet in found.values() if sheet.id != "coast")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "words"),
+    [
+        ('[contact]\nname.en = "Anna"', "[contact]", "how to ask"),
+        ('[contact]\nemail = "nobody"', "email", "email"),
+        ('[contact]\nemail = "a@b.example\\nBcc: c@d.example"', "email", "email"),
+        ('[contact]\nphone = "call us"', "phone", "phone"),
+        ('[contact]\npage = "javascript:alert(1)"', "page", "page"),
+        ('[contact]\nphone = "1234"\nfax = "1234"', "fax", "fax"),
+        ('next-release = "spring"', "next-release", "date"),
+        ('next-release = "2027-13"', "next-release", "date"),
+        ('next-release = "2027-02-30"', "next-release", "date"),
+        ('next-release = "2027-W10"', "next-release", "date"),
+        ("next-release = 2027", "next-release", "wrong type"),
+    ],
+)
+def test_a_contact_or_date_that_cannot_be_is_told(tmp_path: Path, text: str, at: str, words: str) -> None:
+    publication = f"{PUBLICATION}\n{text}\n" if text.startswith("[") else f"{text}\n{PUBLICATION}"
+    (told,) = mistakes(write_office(tmp_path, publication=publication))
+    assert words in told.cause
+    assert told.line == line_of(publication, at)
 
 
 def test_every_mistake_of_every_file_is_told_at_once(tmp_path: Path) -> None:

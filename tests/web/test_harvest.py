@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from io import BytesIO
 from xml.etree import ElementTree as ET
 
 import pytest
 from lxml import html
-from rdflib import Graph, URIRef
+from openpyxl import load_workbook
+from rdflib import Graph, Namespace, URIRef
 from rdflib.compare import isomorphic
 from rdflib.namespace import DCAT, DCTERMS, RDF
 from starlette.types import ASGIApp
 
 from app.bootstrap import query_asker
+from app.domain.publication import Contact
 from app.web.app import create_app
 from app.web.formats.registry import FORMATS
 from tests.web.office import MemoryStore
 from tests.web.visitor import BASE, ask
 
+VCARD = Namespace("http://www.w3.org/2006/vcard/ns#")
 NAMES = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9", "a": "http://www.w3.org/2005/Atom"}
 
 
@@ -72,6 +77,57 @@ def test_a_sheet_describes_itself_to_search_engines(site: ASGIApp) -> None:
     assert document["description"].endswith("<script>alert(1)</script>")
     assert "</script>alert" not in script.text
     assert ask(site, document["distribution"][0]["contentUrl"].removeprefix(BASE)).status_code == 200
+
+
+def test_whom_to_ask_and_what_is_next_stands_where_readers_and_machines_look() -> None:
+    """The office's contact for all tables, and a table's own in its place."""
+    store = MemoryStore()
+    name = {"en": "Users' <service>", "es": "Atención"}
+    office = Contact(name, "ask+us@office.example", page="https://o.example/a")
+    root = store._catalogue.root
+    territory, time = root.folders
+    years = replace(time.sheets[0], contact=Contact(phone="+34 900 123"), next_release="2027-03-15")
+    root = replace(root, folders=(territory, replace(time, sheets=(years,))))
+    store._catalogue = replace(store._catalogue, root=root, contact=office, next_release="2027-11")
+    app = create_app(store)
+    places, own = "/en/s/territory/places", "/es/s/time/years"
+    page = html.fromstring(ask(app, places).content)
+    assert "Next release: November 2027" in page.text_content()
+    assert "Users' <service>" in page.text_content()
+    ways = page.xpath("//p[@class='contact']/a/@href")
+    assert ways == ["mailto:ask%2Bus@office.example", "https://o.example/a"]
+    page = html.fromstring(ask(app, own).content)
+    assert "Próxima publicación: 15 de marzo de 2027" in page.text_content()
+    assert page.xpath("//p[@class='contact']/a/@href") == ["tel:+34900123"]
+    # A release that is kept as it was says nothing of what comes next.
+    assert "Next release" not in ask(app, f"/r/r1{places}").text
+    turtle = Graph().parse(data=ask(app, "/catalog.ttl").text, format="turtle")
+    assert isomorphic(turtle, Graph().parse(data=ask(app, "/catalog.jsonld").text, format="json-ld"))
+    asked = {str(dataset): contact for dataset, contact in turtle.subject_objects(DCAT.contactPoint)}
+    assert (len(asked), len(set(asked.values()))) == (4, 2)
+    mine = asked[f"{BASE}/en/s/time/years#dataset"]
+    assert set(turtle.objects(mine, VCARD.hasTelephone)) == {URIRef("tel:+34900123")}
+    assert {str(fn) for fn in turtle.objects(mine, VCARD.fn)} == {"Office of Norland", "Oficina de Norland"}
+    said = ask(app, f"{places}/table.json").json()["extension"]
+    assert said["contact"] == [
+        {
+            "name": "Users' <service>",
+            "mail": "ask+us@office.example",
+            "page": "https://o.example/a",
+            "raw": "Users' <service>, ask+us@office.example, https://o.example/a",
+        }
+    ]
+    assert said["next-release"] == "2027-11"
+    px = ask(app, f"{own}/table.px").text
+    assert 'NEXT-UPDATE="20270315 00:00";' in px
+    assert 'CONTACT="+34 900 123";' in px
+    assert "NEXT-UPDATE" not in ask(app, f"{places}/table.px").text
+    catalogue = ask(app, "/api/v1/catalogue.json").json()
+    assert (catalogue["contact"]["email"], catalogue["next_release"]) == ("ask+us@office.example", "2027-11")
+    assert catalogue["folders"][1]["sheets"][0]["contact"] == {"name": {}, "phone": "+34 900 123"}
+    book = load_workbook(BytesIO(ask(app, f"{own}/table.xlsx").content))
+    told = {row[0].value: row[1].value for row in book.worksheets[1].iter_rows()}
+    assert (told["Contacto"], told["Próxima publicación"]) == ("+34 900 123", "15 de marzo de 2027")
 
 
 def test_addresses_follow_the_host_unless_the_office_gives_one(site: ASGIApp) -> None:

@@ -11,9 +11,16 @@ from app.domain.cube import Cube, text_in
 from app.domain.masked import MaskedCellSet
 from app.domain.observations import Block, Observations
 from app.domain.patience import Patience
+from app.domain.publication import Contact
 from app.web.charts import Chart
 from app.web.maps import AreaMap
 from app.web.tables import Table
+
+
+def contact_parts(contact: Contact, language: str) -> tuple[str, ...]:
+    """A contact's name, then its addresses, those that it has."""
+    parts = (text_in(contact.name, language), contact.email, contact.phone, contact.page)
+    return tuple(filter(None, parts)) if contact else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +29,8 @@ class Download:
 
     ``address`` is the path of the page that shows them, ``words`` are what files say in the reader's
     language. ``office`` (the publisher's name) and ``identity`` (of the query) are the same in all
-    languages. ``patience`` is asked by whatever makes a file, at every row or block of it.
+    languages. ``contact`` and ``next_release`` are as the publication says them. ``patience`` is asked by
+    whatever makes a file, at every row or block of it.
     """
 
     cells: Observations
@@ -37,6 +45,8 @@ class Download:
     released: datetime
     address: str
     words: Mapping[str, str]
+    contact: Contact = field(default_factory=Contact, kw_only=True)
+    next_release: str = field(default="", kw_only=True)
     patience: Patience = field(default_factory=Patience, kw_only=True)
 
     def blocks(self, size: int) -> Iterator[Block]:
@@ -54,6 +64,11 @@ class Download:
     def of(self, cells: Observations) -> Download:
         """The same of other cells."""
         return replace(self, cells=cells)
+
+    @property
+    def contact_parts(self) -> tuple[str, ...]:
+        """Whom to ask, and where."""
+        return contact_parts(self.contact, self.language)
 
     def hierarchy_caption(self, hierarchy: str) -> str:
         """Caption of a hierarchy, its unique name when it has none (as the measures')."""

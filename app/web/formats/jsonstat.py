@@ -68,6 +68,7 @@ def parts(download: Download) -> Iterator[bytes]:
         "extension": {
             "release": cells.release_id,
             "page": download.address,
+            **_asking(download),
             "status-label": {
                 "C": download.words["confidential"],
                 "M": "-",
@@ -76,6 +77,24 @@ def parts(download: Download) -> Iterator[bytes]:
         },
     }
     yield json.dumps(dataset, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _asking(download: Download) -> dict[str, Any]:
+    """Whom to ask, as PxWebApi says it, and when the next figures are expected."""
+    contact = download.contact
+    said: dict[str, Any] = {}
+    if contact:
+        parts = {
+            "name": text_in(contact.name, download.language),
+            "phone": contact.phone,
+            "mail": contact.email,
+            "page": contact.page,
+            "raw": ", ".join(download.contact_parts),
+        }
+        said["contact"] = [{name: text for name, text in parts.items() if text}]
+    if download.next_release:
+        said["next-release"] = download.next_release
+    return said
 
 
 def _number(value: float) -> float | int:

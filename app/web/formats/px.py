@@ -67,6 +67,7 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         *(_say("VALUES", *variable.names, of=variable.name) for variable in (*stub, *heading)),
         *(_say("CODES", *variable.codes, of=variable.name) for variable in (*stub, *heading)),
         _say("LAST-UPDATED", created),
+        *_asking(download),
         _say("SOURCE", download.publisher),
         _say("DATASYMBOL2", words["confidential"]),
         _say("DATASYMBOL3", words["not released"]),
@@ -76,6 +77,14 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         *_figures(download, stub, heading),
     ]
     yield ("\r\n".join(lines) + ";\r\n").encode()
+
+
+def _asking(download: TableDownload) -> Iterator[str]:
+    """Whom to ask, and the day of the next figures; PX has no word for a month."""
+    if len(download.next_release) == len("2027-03-15"):
+        yield _say("NEXT-UPDATE", f"{download.next_release.replace('-', '')} 00:00")
+    if download.contact:
+        yield _say("CONTACT", "#".join(download.contact_parts))
 
 
 def _named(

@@ -22,7 +22,7 @@ from app.domain.masked import CellStatus, CellStyle
 from app.domain.numbers import percent_scale
 from app.domain.texts import printable
 from app.web.formats.download import TableDownload
-from app.web.language import long_date
+from app.web.language import day_or_month, long_date
 from app.web.tables import SIGNS, Table, grid_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -133,6 +133,8 @@ def _write_about(sheet: Worksheet, download: TableDownload) -> None:
         (words["title"], download.title),
         (words["publisher"], download.publisher),
         (words["released"], long_date(download.released, download.language)),
+        (words["next release"], day_or_month(download.next_release, download.language)),
+        (words["contact"], "\n".join(download.contact_parts)),
         (words["release"], download.masked.release_id),
         (words["address"], download.address),
         (words["notes"], download.notes),
