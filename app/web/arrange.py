@@ -1,6 +1,7 @@
-"""How a reader wants a table: which members, where, in what order. Masked cells move, nothing is computed.
+"""How a reader wants a table: which members, where, in what order, and as what figures.
 
-An order made from hidden values would tell them, so hidden cells always come last, in their own order.
+Masked cells move, and what is worked out is worked out of them alone (`app.web.derive`). An order made from
+hidden values would tell them, so hidden cells always come last, in their own order.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TypeVar
 from app.domain.cube import Cube
 from app.domain.masked import AxisMember, MaskedCellSet
 from app.serve.answer import NotPublishedError
+from app.web.derive import SAID, derive
 from app.web.marks import KINDS
-from app.web.moves import distinct, flat, is_whole, keep, pivot, sort
+from app.web.moves import distinct, flat, is_whole, keep, pivot, sort, without_empty
 from app.web.picks import Members, members_of, terms_of
 from app.web.refusals import NO_VALUE, RefusalError
 
@@ -45,6 +47,10 @@ class Arrangement:
         Members whose children come in from elsewhere in the release.
     totals : bool
         Whether members are shown whose parts are.
+    show : str
+        What the figures are shown as, in the words of `app.web.derive`; empty: as published.
+    empty : bool
+        Whether rows and columns are shown in which there is nothing to count.
     page : tuple of int
         Which window of rows, and of columns, a page shows; downloads have them all.
     chart : str
@@ -61,6 +67,8 @@ class Arrangement:
     folded: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     opened: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     totals: bool = True
+    show: str = ""
+    empty: bool = True
     page: tuple[int, int] = (1, 1)
     chart: str = ""
     cell: tuple[str, ...] = ()
@@ -87,6 +95,10 @@ class Arrangement:
             ]
         if not self.totals:
             said.append((f"totals.{query}", "no"))
+        if self.show:
+            said.append((f"show.{query}", self.show))
+        if not self.empty:
+            said.append((f"empty.{query}", "no"))
         if self.page != (1, 1):
             said.append((f"page.{query}", "~".join(map(str, self.page))))
         if self.chart:
@@ -117,6 +129,8 @@ def read_arrangement(fields: Mapping[str, str], query: str) -> Arrangement:
         folded=_branches(fields, f"fold.{query}."),
         opened=_branches(fields, f"open.{query}."),
         totals=said("totals", lambda text: _one_of(text or "yes", ("yes", "no"))) == "yes",
+        show=said("show", _figures),
+        empty=said("empty", lambda text: _one_of(text or "yes", ("yes", "no"))) == "yes",
         page=said("page", _page),
         chart=said("chart", lambda text: _one_of(text, ("", TABLE, *KINDS))),
         cell=said("cell", lambda text: tuple(text.split(",")) if text else ()),
@@ -137,6 +151,12 @@ def _page(text: str) -> tuple[int, int]:
     if len(page) > 2 or min(page) < 1:
         raise ValueError(text)
     return page[0], page[1] if len(page) > 1 else 1
+
+
+def _figures(text: str) -> str:
+    if text and not SAID.fullmatch(text):
+        raise ValueError(text)
+    return text
 
 
 def _one_of(text: str, words: Sequence[str]) -> str:
@@ -187,7 +207,8 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
     Raises
     ------
     RefusalError
-        400 when the hierarchies or the column don't exist, or the table can't be pivoted.
+        400 when the hierarchies or the column don't exist, the table can't be pivoted, or its figures can't
+        be shown as is wanted.
     NotPublishedError
         A member that the table doesn't have.
     """
@@ -198,6 +219,14 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
     if not set(wanted.picks) | set(wanted.folded) <= set(range(count)):
         raise RefusalError(400)
     table = flat(masked)
+    if wanted.show:
+        periods = frozenset(
+            name
+            for number, members in enumerate(known.members)
+            if members.time
+            for name in members.pick(wanted.picks.get(number, ""))
+        )
+        table = derive(table, wanted.show, known.members, periods)
     for number, pick in wanted.picks.items():
         chosen = set(known.members[number].pick(pick))
         for opened in opened_names(known, wanted, number) if number in wanted.opened else ():
@@ -215,6 +244,8 @@ def arrange(masked: MaskedCellSet, wanted: Arrangement, cube: Cube) -> MaskedCel
         closed, members = known.members[number].named(terms), known.members[number].members
         inside = {item.unique_name for item in members if not closed.isdisjoint(_above(item, cube))}
         table = keep(table, known.names[number], present(table, known.names[number]) - inside)
+    if not wanted.empty:
+        table = without_empty(table)
     if wanted.sort:
         table = sort(table, abs(wanted.sort) - 1, wanted.sort < 0)
     return table

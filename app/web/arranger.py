@@ -10,9 +10,10 @@ from app.domain.cube import Cube, Texts, text_in
 from app.domain.masked import MaskedCellSet
 from app.web.arrange import Arrangement, Hierarchies, ancestors, arrange, hierarchies_of, present
 from app.web.contexts import Arranger, Chooser, HierarchyForm, Link, Option
+from app.web.derive import derivations, figures_text
 from app.web.finder import MOST, PART, Listing, Look, finder, listing, offered, part_of
 from app.web.language import translations
-from app.web.moves import flat
+from app.web.moves import flat, without_empty
 from app.web.picks import FROM, LAST, LEVEL, Members
 from app.web.refusals import NO_VALUE, RefusalError
 from app.web.spots import terms_at
@@ -59,7 +60,7 @@ def arranger(subject: Subject, editing: bool) -> Arranger:
     wanted = replace(subject.wanted, page=(1, 1), cell=())
     known = subject.known
     places = _places(known, wanted)
-    plain = replace(wanted, totals=True)
+    plain = replace(wanted, totals=True, show="", empty=True)
     table = flat(arrange(subject.published, replace(plain, sort=0, folded={}), subject.cube))
     links = []
     if known.whole and known.members and subject.turns:
@@ -83,9 +84,27 @@ def arranger(subject: Subject, editing: bool) -> Arranger:
         summary=tuple(_summary(subject, known, wanted)),
         kept=(*subject.kept, *((name, text) for name, text in _carried(wanted, subject.query, places))),
         sorts=Chooser(f"sort.{subject.query}", _("Order of the rows"), _sorts(subject, wanted)),
+        figures=Chooser(f"show.{subject.query}", _("Shown as"), _figures(subject, wanted)),
+        empties=Chooser(f"empty.{subject.query}", _("Empty rows and columns"), _empties(subject, wanted)),
         hierarchies=forms if editing else (),
         fixed=tuple(form.one for form in forms if form.one is not None),
     )
+
+
+def _figures(subject: Subject, wanted: Arrangement) -> tuple[Option, ...]:
+    """What the figures can be shown as."""
+    known, language = subject.known.members, subject.language
+    said = [(show, figures_text(show, known, language)) for show in derivations(known)]
+    options = [("", translations(language).gettext("As published")), *said]
+    return tuple(Option(key, text, 0, key == wanted.show) for key, text in options)
+
+
+def _empties(subject: Subject, wanted: Arrangement) -> tuple[Option, ...]:
+    """Whether empty rows and columns are shown; one option where there are none."""
+    _ = translations(subject.language).gettext
+    options = (Option("", _("Shown"), 0, wanted.empty), Option("no", _("Left out"), 0, not wanted.empty))
+    whole = arrange(subject.published, replace(wanted, empty=True, sort=0), subject.cube)
+    return options if not wanted.empty or without_empty(whole) is not whole else options[:1]
 
 
 def _carried(wanted: Arrangement, query: str, places: Mapping[str, tuple[int, ...]]) -> list[tuple[str, str]]:
@@ -122,6 +141,8 @@ def _name(subject: Subject, members: Members) -> str:
 def _summary(subject: Subject, known: Hierarchies, wanted: Arrangement) -> list[str]:
     _ = translations(subject.language).gettext
     said = []
+    if not wanted.empty:
+        said.append(_("Without empty rows and columns"))
     for number, pick in wanted.picks.items():
         members = known.members[number]
         if number in wanted.fixed:

@@ -20,6 +20,7 @@ from app.web.arrange import TABLE, Arrangement, Hierarchies, ancestors, arrange,
 from app.web.arranger import Subject, arranger, with_sorters
 from app.web.contents import Choice, Contents, SheetEntry, choice_fields
 from app.web.contexts import Block, Elsewhere, Link, Spot, Way
+from app.web.derive import figures_text
 from app.web.finder import Look
 from app.web.formats.download import TableDownload
 from app.web.formats.registry import formats_for
@@ -86,7 +87,15 @@ class View:
     @property
     def note(self) -> str:
         """What readers must know of how the table came to be."""
-        return by_figures_note(self.language) if self.masked.by_figures else ""
+        notes = [by_figures_note(self.language)] if self.masked.by_figures else []
+        if self.wanted.show:
+            notes.append(self._("The figures are worked out of those of the table as published."))
+        return " ".join(notes)
+
+    @property
+    def _figures(self) -> str:
+        """What the figures are shown as, empty for as published."""
+        return figures_text(self.wanted.show, self.known.members, self.language) if self.wanted.show else ""
 
     @property
     def _undrawn(self) -> str:
@@ -191,6 +200,8 @@ class View:
     def _adds_up(self) -> bool:
         """Whether the columns are parts of a whole: of one measure that adds up, no totals, no periods."""
         across = [name for axis in self.masked.axes[:1] for name in axis.hierarchies]
+        if self.wanted.show:
+            return False
         if MEASURES in across or not self._time.isdisjoint(across):
             return False
         if any(ancestors(self.masked, name, self.cube) & present(self.masked, name) for name in across):
@@ -208,6 +219,8 @@ class View:
         options = self.query.options
         may = charts.kinds_for(self.masked, options, self._time, self.language, self._adds_up)
         own = (charts.usual(self.masked, options, self._time),) if self.query.view == "chart" else ()
+        if self.wanted.show and own == ("stacked",):
+            own = ("bar",)
         return tuple(dict.fromkeys((*own, *may)))
 
     @cached_property
@@ -287,14 +300,15 @@ class View:
         if not self._kind:
             return None
         options = self.query.options
-        if self.wanted.chart == self._kind:
+        if self.wanted.chart == self._kind or self.wanted.show:
             options = charts.as_kind(options, self._kind)
         return charts.draw(self.masked, options, self._time, self.language)
 
     def _maps(self) -> tuple[maps.AreaMap, ...]:
         if self.query.view != "map":
             return ()
-        wanted = maps.with_areas_down(self.wanted, self.known)
+        # An area of which there is nothing to count is drawn as one.
+        wanted = maps.with_areas_down(replace(self.wanted, empty=True), self.known)
         masked = arrange(self.published, wanted, self.cube)
         shapes = self.contents.catalogue.shapes.get(str(self.query.options.get("shapes")))
         return maps.draw_maps(masked, self.query.options, self.cube, self.language, shapes)
@@ -305,6 +319,8 @@ class View:
             (text_in(choice.parameter.title, self.language), caption(choice.member, self.language))
             for choice in self.choices
         ]
+        if self._figures:
+            said.append((self._("Shown as"), self._figures))
         chosen = {choice.member.unique_name for choice in self.choices}
         said += [
             (text_in(self.captions.get(member.hierarchy, {}), self.language), caption(member, self.language))
@@ -340,11 +356,12 @@ class View:
             cube=self.cube,
             language=self.language,
             number=self.entry.number,
-            title=". ".join(dict.fromkeys(filter(None, [*names, chosen]))),
+            title=". ".join(dict.fromkeys(filter(None, [*names, chosen, self._figures]))),
             notes="\n\n".join(filter(None, [text_in(sheet.notes, self.language), self.note])),
             publisher=text_in(catalogue.publisher, self.language),
             office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
-            identity=f"{sheet.id}/{self.query.id}",
+            # Other figures are another set of data.
+            identity=f"{sheet.id}/{'.'.join(filter(None, [self.query.id, self.wanted.show]))}",
             released=catalogue.released,
             address=f"{self.sheet_address}{self.suffix}",
             context=self._context(""),

@@ -147,8 +147,9 @@ class Arranger:
     """How a reader chooses, turns and sorts a table.
 
     ``kept`` are the address's other fields, ``links`` lead to a changed table at once, ``summary`` says what
-    is left out; ``hierarchies`` are filled while ``editing``, ``fixed`` choose a member of each hierarchy
-    that is neither down nor across.
+    is left out; ``sorts``, ``figures`` and ``empties`` have one option where there is nothing to choose;
+    ``hierarchies`` are filled while ``editing``, ``fixed`` choose a member of each hierarchy that is neither
+    down nor across.
     """
 
     query: str
@@ -159,6 +160,8 @@ class Arranger:
     summary: tuple[str, ...]
     kept: tuple[tuple[str, str], ...]
     sorts: Chooser
+    figures: Chooser
+    empties: Chooser
     hierarchies: tuple[HierarchyForm, ...]
     fixed: tuple[Chooser, ...]
     ways: tuple[Way, ...] = ()

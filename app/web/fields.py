@@ -183,7 +183,8 @@ def fields_of_sheet(sheet: Sheet) -> Known:
     for parameter in sheet.parameters:
         names |= {f"p.{parameter.name}", f"find.p.{parameter.name}"}
     for query in sheet.queries:
-        names |= {f"{kind}.{query.id}" for kind in ("pivot", "sort", "totals", "page", "chart", "cell")}
+        kinds = ("pivot", "sort", "totals", "show", "empty", "page", "chart", "cell")
+        names |= {f"{kind}.{query.id}" for kind in kinds}
         names |= {f"spot.{query.id}.row", f"spot.{query.id}.column"}
         numbered |= {f"{kind}.{query.id}" for kind in ("pick", "fold", "open")}
         numbered |= {f"{kind}.{query.id}" for kind in ("place", "which", "since", "count", "one", "tick")}

@@ -52,6 +52,19 @@ def take(table: MaskedCellSet, rows: list[int], columns: list[int]) -> MaskedCel
     return _reorder(table, axes, order.reshape(-1))
 
 
+def without_empty(table: MaskedCellSet) -> MaskedCellSet:
+    """Without the rows and columns in which there is nothing to count; the table as it is if that is all.
+
+    A hidden cell is never empty, nor is one that wasn't released: what they hold decides nothing.
+    """
+    grid = grid_of(table)
+    held = grid.status != CellStatus.EMPTY
+    rows, columns = (np.flatnonzero(held.any(axis=axis)).tolist() for axis in (1, 0))
+    if not rows or (len(rows), len(columns)) == held.shape:
+        return table
+    return take(table, rows, columns)
+
+
 def pivot(
     table: MaskedCellSet,
     n_rows: int,

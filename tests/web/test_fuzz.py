@@ -45,7 +45,8 @@ def words(text: str) -> list[str]:
 
 FIELDS = words("""place which since count one tick looked at look find part pick fold open""")
 STATES = [
-    *words("edit pivot.table sort.table totals.table page.table chart.table cell.table p.year find.p.year"),
+    *words("edit pivot.table sort.table totals.table show.table empty.table page.table chart.table"),
+    *words("cell.table p.year find.p.year"),
     *words("spot.table.row spot.table.column spot.table spot.bars.row part.p.year edit.table"),
     *(
         f"{field}.{place}"
@@ -54,7 +55,8 @@ STATES = [
     ),
 ]
 SAID = words("""table rows columns fixed ticked level:1 level:9 from:2021 last:2 last:0 N1 E,W All N1,Income,W
-    0~1~2 2~0-1 ~0-1-2 0-1 1~2 bar line stacked pyramid scatter no 1 2 14 15 -1 99999999999999 N2%2C""")
+    0~1~2 2~0-1 ~0-1-2 0-1 1~2 bar line stacked pyramid scatter no
+    share-0 share-9 growth index 1 2 14 15 -1 99999999999999 N2%2C""")
 
 
 odd = st.one_of(st.text(max_size=30), st.sampled_from([*ODD, *words(WORDS)]))

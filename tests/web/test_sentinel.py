@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from app.serve.adhoc import Adhoc
 from app.web.app import create_app
 from app.web.builder import QUERY_FORMATS
+from app.web.formats.registry import formats_for
 from tests.web.office import MemoryStore
 from tests.web.visitor import ask_all, crawl
 
@@ -56,10 +57,34 @@ def site(store: MemoryStore) -> ASGIApp:
     return create_app(store, asker=Adhoc())
 
 
+#: Figures that are worked out of others, and tables without what is empty.
+WORKED_OUT = [
+    (f"/en/s/{sheet}", query, f"{name}.{query}={value}")
+    for sheet, query, kinds in (
+        ("territory/places", "table", ("share-0", "share-2")),
+        ("territory/places", "bars", ()),
+        ("time/years", "table", ("share-0", "share-1", "change", "growth", "index")),
+        ("time/years", "lines", ("change", "growth", "index")),
+    )
+    for name, value in (("empty", "no"), *(("show", kind) for kind in kinds))
+]
+
+
+def found_on(site: ASGIApp) -> dict[str, httpx.Response]:
+    asked = [f"{page}?{state}" for page, _, state in WORKED_OUT]
+    # Of each a file or two, all formats by turns.
+    for turn, (page, query, state) in enumerate(WORKED_OUT):
+        formats = list(formats_for("table" if query == "table" else "chart"))
+        asked += [f"{page}/{query}.{form.extension}?{state}" for form in formats[turn % 4 :: 4]]
+    answers = dict(zip(asked, ask_all(site, asked), strict=True))
+    assert {response.status_code for response in answers.values()} == {200}
+    return crawl(site) | answers
+
+
 @pytest.fixture(scope="module")
 def found(site: ASGIApp) -> dict[str, httpx.Response]:
     """Every answer that a reader finds."""
-    return crawl(site)
+    return found_on(site)
 
 
 def test_no_answer_holds_a_hidden_figure(
@@ -114,7 +139,7 @@ def test_answers_do_not_depend_on_what_is_hidden(found: dict[str, httpx.Response
     for number, cell in enumerate(sorted(other.office.hidden)):
         other.office.truth[cell] = 3.0 + 17 * number
     other.live, _ = other.office.release()
-    others = crawl(create_app(other, asker=Adhoc()))
+    others = found_on(create_app(other, asker=Adhoc()))
     assert found.keys() == others.keys()
     for path, response in found.items():
         assert response.content == others[path].content
