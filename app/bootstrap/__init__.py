@@ -22,10 +22,9 @@ from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_cubes, load_publication
 from app.pipeline.earlier import NO_PAST, Past
 from app.pipeline.explore import Answer, cube_asked, explore
-from app.pipeline.memory import read_past
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, known_releases, released_id, run
+from app.pipeline.run import STEP_NAMES, Outcome, released_id, remembered, run
 from app.pipeline.run import export_problems as write_problems
 from app.pipeline.running import Wish
 from app.redteam.attack import Promises
@@ -133,7 +132,7 @@ def _remembered(folder: Path) -> Iterator[Past]:
         yield NO_PAST
         return
     with publication_store(folder) as store:
-        yield read_past(store, known_releases(store))
+        yield remembered(store)
 
 
 def explore_cube(

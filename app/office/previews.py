@@ -42,7 +42,9 @@ from app.pipeline.check import check_publication
 from app.pipeline.crawl import crawl
 from app.pipeline.define import draft_publication
 from app.pipeline.define_remote import FACTS
+from app.pipeline.earlier import NO_PAST
 from app.pipeline.release import catalogue_of, places_of
+from app.pipeline.run import remembered
 
 #: Cubes kept open, and folders of drafts kept on disk.
 _OPEN = 4
@@ -159,7 +161,9 @@ class Previews:
                 publication = _alone(publication, sheet)
             try:
                 with self._opener(files) as opener:
-                    check_publication(publication, opener, wrong=wrong)
+                    # One sheet renames nothing; of all the files a run would ask what has another name.
+                    past = NO_PAST if path else remembered(self._store)
+                    check_publication(publication, opener, past, wrong)
             except UserError as error:
                 return error.mistakes
             except CelosiaError as error:

@@ -27,8 +27,7 @@ from app.office.states import STATES, StateTable, codes, state_table
 from app.office.versions import Versions
 from app.pipeline.define import load_publication
 from app.pipeline.define_sheet import sheet_of_file
-from app.pipeline.memory import read_past
-from app.pipeline.run import known_releases
+from app.pipeline.run import remembered
 from app.pipeline.running import RESULTS, OpenCube
 from app.pipeline.suppress import Suppression
 from app.pipeline.what_if import (
@@ -247,7 +246,7 @@ class Protection:
             If nothing has been run, or the changed publication can't be computed.
         """
         found: Any = self._results("crawl", "assess", "suppress")
-        past = read_past(self._store, known_releases(self._store))
+        past = remembered(self._store)
         with tempfile.TemporaryDirectory(prefix="celosia-what-if-") as scratch:
             given = given or draft or self._publication(Path(scratch) / "publication")
             if has_new_cells:
@@ -268,7 +267,7 @@ class Protection:
         found: Any = self._results("crawl", "assess")
         crawl: Crawl = found[0]
         now: PrimaryResult = found[1]
-        past = read_past(self._store, known_releases(self._store))
+        past = remembered(self._store)
         then = assess_again(asked, crawl, past, self._open_cube)
         before, after = _hits(now), _hits(then)
         rules = tuple((reason, before[reason], after[reason]) for reason in dict.fromkeys((*before, *after)))

@@ -30,11 +30,12 @@ from app.pipeline.audit import ReleaseAudit, audit_release
 from app.pipeline.build import Problems, build_problems
 from app.pipeline.certify import audit_facts, certify, sealed
 from app.pipeline.crawl import crawl
-from app.pipeline.earlier import pattern_before, telltale
+from app.pipeline.earlier import Past, pattern_before, telltale
 from app.pipeline.memory import (
     REMEMBERED,
     Memory,
     insiders_met,
+    read_past,
     rules_digest,
     shown_cells,
     unions_kept,
@@ -283,6 +284,17 @@ def _known(store: Store) -> list[ReleaseRecord]:
 def known_releases(store: Store) -> tuple[str, ...]:
     """Releases that readers know, or will know by their embargo."""
     return tuple(sorted(record.id for record in _known(store)))
+
+
+def remembered(store: Store) -> Past:
+    """What readers may remember of the releases that they know.
+
+    Raises
+    ------
+    UserError
+        If what one of them showed isn't kept.
+    """
+    return read_past(store, known_releases(store))
 
 
 def _pattern_digest(store: Store) -> str:

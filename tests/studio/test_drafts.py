@@ -12,11 +12,15 @@ import pytest
 from lxml import html
 from starlette.types import ASGIApp
 
+from app.bootstrap.engines import open_cube
 from app.domain.errors import UserError
 from app.domain.people import Actor, Role, command_line
 from app.domain.version import Files
 from app.office.drafting import require_rules_permission
 from app.office.office import Office
+from app.pipeline.check import check_publication
+from app.pipeline.define import load_publication
+from app.pipeline.run import remembered
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
 from tests.studio.visitors import BASE, NAMES, Visitor, starter_office
@@ -439,3 +443,36 @@ def test_a_mistake_in_mdx_stands_under_its_query(ana: Visitor) -> None:
     assert "Firm" in under.xpath("string(p)")
     (field,) = html.fromstring(page.text).xpath("//textarea[@name='q0.mdx']")
     assert (field.get("aria-invalid"), field.get("aria-describedby")) == ("true", "q0-wrong")
+
+
+def test_a_draft_that_loses_what_readers_know_is_not_published(ana: Visitor, starter: Office) -> None:
+    """A run would stop at it; `celosia check` tells the same of the same files."""
+    draft = begin(ana)
+
+    def text_of(path: str) -> str:
+        page = html.fromstring(ana.get(f"{draft}/text/{path}").text)
+        return str(page.xpath("string(//textarea[@name='text'])")).lstrip("\n")
+
+    def put(path: str, text: str) -> None:
+        assert ana.save(f"{draft}/text/{path}", {"text": text}).status_code in (200, 303)
+
+    cube, rules = text_of("cubes/firms.toml"), text_of("publication.toml")
+    ana.save(f"{draft}/delete", {"path": "sheets/economy/towns.toml"})
+    put("cubes/firms.toml", cube[: cube.rindex("[[measure]]")])
+    put("publication.toml", rules[: rules.index("# Turnover is hidden")])
+    mdx = "SELECT {[Measures].[Firms]} ON 0 FROM [Firms]"
+    put(SHEET, f"title.en = 'One'\n[[query]]\nmdx = '{mdx}'\n")
+    refused = ana.post(f"{draft}/publish", {"message": "less", "revision": revision(ana, draft)})
+    assert refused.status_code == 422
+    said = " ".join(html.fromstring(refused.text).text_content().split())
+    version = starter.versions.version(int(draft.rsplit("/", 1)[1]))
+    with pytest.raises(UserError) as caught:
+        check_publication(
+            load_publication(starter.versions.materialise(version, starter.folder.parent / "less")),
+            open_cube,
+            remembered(starter.store),
+        )
+    assert caught.value.mistakes
+    for mistake in caught.value.mistakes:
+        assert "formerly" in mistake.remedy
+        assert mistake.cause in said
