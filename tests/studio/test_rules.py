@@ -12,11 +12,14 @@ from starlette.types import ASGIApp
 
 from app.bootstrap import publication_store, run_publication
 from app.domain.people import Role
+from app.domain.primary import DIFFERENCE
 from app.domain.version import Files
 from app.office.office import Office
 from app.pipeline.define import draft_publication
 from app.web.studio.parts import PARTS
+from app.web.studio.reasons import reason_said
 from app.web.studio.shell import create_studio
+from solver.rules import Dominance, PPercent, Threshold
 from tests.pipeline.offices import PUBLICATION, write_office
 from tests.studio.visitors import BASE, Visitor, staffed
 
@@ -174,8 +177,8 @@ def test_what_rules_do_is_shown_before_anything_is_published(run: tuple[Office, 
         row.xpath("string(th)"): [int(cell) for cell in row.xpath("td/text()")]
         for row in form.page.xpath("//section//tbody/tr")
     }
-    assert rows["freq<3"][1] == rows["freq<6"][0] == 0
-    assert rows["freq<6"][1] > rows["freq<3"][0] > 0
+    assert rows["Minimum frequency: n = 3"][1] == rows["Minimum frequency: n = 6"][0] == 0
+    assert rows["Minimum frequency: n = 6"][1] > rows["Minimum frequency: n = 3"][0] > 0
     assert (
         rows["All sensitive cells"][1]
         > rows["All sensitive cells"][0]
@@ -209,3 +212,17 @@ def test_mistakes_are_told_in_the_reader_s_language(run: tuple[Office, ASGIApp])
     page = form.visitor.save(sheet, {**sent, "q0.show": "table", "title.en": "Coast"})
     assert "Se esperaba" in page.text
     assert "^" in page.text
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (Threshold(3).name, "Frecuencia mínima: n = 3"),
+        (Dominance(2, 87.5).name, "Dominancia (n,k): n = 2, k = 87.5"),
+        (PPercent(10).name, "Regla p%: p = 10"),
+        (DIFFERENCE, "cambiaron muy pocos desde una publicación"),
+        ("associated", "junto con la medida que la protege"),
+    ],
+)
+def test_reasons_are_said_in_words(reason: str, said: str) -> None:
+    assert reason_said(reason, "es") == said

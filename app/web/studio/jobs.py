@@ -23,6 +23,7 @@ from app.office.problems import ProblemResult
 from app.web.contexts import Link
 from app.web.language import marked as _
 from app.web.studio.bounds import BoundsChart, bounds_chart
+from app.web.studio.reasons import reason_said
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit
 
@@ -400,7 +401,9 @@ def _problem(visit: Visit, problem: ProblemResult) -> ProblemLine:
         cells=number(problem.cells),
         relations=number(problem.relations),
         primaries=number(problem.primaries),
-        reasons=", ".join(f"{name} {count}" for name, count in problem.reasons.items()),
+        reasons="; ".join(
+            f"{reason_said(name, visit.language)} ({count})" for name, count in problem.reasons.items()
+        ),
         secondaries=number(problem.secondaries),
         cost=number(problem.cost),
         lower_bound=number(problem.lower_bound),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 from urllib.parse import urlencode
 
@@ -16,6 +16,7 @@ from app.office.naming import Names
 from app.office.protection import DECISIONS, STATES, StateTable, Why
 from app.web.contexts import Link
 from app.web.language import marked as _
+from app.web.studio.reasons import reason_said
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
@@ -110,7 +111,7 @@ def cells_page(visit: Visit) -> Response:
             line.name,
             line.state,
             visit.say(CELL_WORDS[line.state]),
-            ", ".join(line.reasons),
+            ", ".join(reason_said(reason, visit.language) for reason in line.reasons),
             f"/studio/cells/why?{urlencode({'cell': line.key})}",
         )
         for line in found.lines
@@ -185,7 +186,7 @@ def _cell(visit: Visit, cell: str, refused: UserError | None = None) -> Response
     current = visit.office.versions.current()
     page = CellPage(
         visit.frame(visit.say(_("Why is it hidden?")), Link(visit.say(_("Cells")), "/studio/cells")),
-        found,
+        replace(found, reasons=tuple(reason_said(reason, visit.language) for reason in found.reasons)),
         visit.office.protection.names(visit.language),
         tuple((name, visit.say(DECISION_WORDS[name])) for name in DECISIONS),
         0 if current is None else current.id,

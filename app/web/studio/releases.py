@@ -20,6 +20,7 @@ from app.office.releases import MOST_NAMED, Comparison
 from app.web.contexts import Link
 from app.web.language import marked as _
 from app.web.studio.protection import CELL_WORDS
+from app.web.studio.reasons import reason_said
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
@@ -233,7 +234,12 @@ def _changed(
         line = told.get(key)
         why = ""
         if line is not None:
-            why = ", ".join((visit.say(CELL_WORDS[line.state]), *line.reasons))
+            why = ", ".join(
+                (
+                    visit.say(CELL_WORDS[line.state]),
+                    *(reason_said(reason, visit.language) for reason in line.reasons),
+                )
+            )
         address = f"/studio/cells/why?{urlencode({'cell': key})}" if line is not None else ""
         found.append(ChangedCell(names.said(key) if names is not None else key, why, address))
     return tuple(found)

@@ -29,6 +29,7 @@ from app.web.language import marked as _
 from app.web.studio.drafts import draft_as_read, draft_link, draft_of
 from app.web.studio.protection import DECISION_WORDS
 from app.web.studio.publication import publication_link
+from app.web.studio.reasons import RULE_WORDS, reason_said
 from app.web.studio.routes import Routes
 from app.web.studio.visit import Frame, RefusedError, Visit, status_of
 
@@ -41,13 +42,6 @@ _MOST_DECISIONS = 2000
 
 routes.tab(_("Rules"), "/studio/rules", Permission.READ_OFFICE, 45)
 
-RULE_WORDS = {
-    "threshold": _("Minimum frequency"),
-    "dominance": _("Dominance (n,k)"),
-    "p-percent": _("p% rule"),
-    "request": _("Request rule"),
-    "zero": _("Zeros"),
-}
 #: What each number of a rule is.
 PARAMETER_WORDS = {
     ("threshold", "n"): _("n: fewer contributors are too few"),
@@ -218,9 +212,14 @@ def _form_page(
         weights=tuple((name, visit.say(WEIGHT_WORDS[name])) for name in WEIGHTS),
         decisions=tuple((name, visit.say(DECISION_WORDS[name])) for name in DECISIONS),
         mistakes=mistakes,
-        effect=effect,
+        effect=None if effect is None else _in_words(visit, effect),
         text=_text(draft),
     )
+
+
+def _in_words(visit: Visit, effect: Effect) -> Effect:
+    rules = tuple((reason_said(name, visit.language), now, then) for name, now, then in effect.rules)
+    return replace(effect, rules=rules)
 
 
 def _read_page(visit: Visit, frame: Frame, files: Files, exists: bool) -> RulesPage:
