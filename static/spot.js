@@ -10,10 +10,14 @@ for (const form of document.querySelectorAll("form.spot")) {
   copy.setAttribute("aria-live", "polite");
   copy.addEventListener("click", () => {
     const chosen = getSelection();
+    // What is folded away isn't drawn, and what isn't drawn isn't copied.
+    const folded = table.closest("details:not([open])");
+    if (folded) folded.open = true;
     chosen.selectAllChildren(table);
     // The only way that also works without HTTPS; spreadsheets take the cells, texts take tabs.
     const done = document.execCommand("copy");
     chosen.removeAllRanges();
+    if (folded) folded.open = false;
     if (done) copy.textContent = form.dataset.copied;
     setTimeout(() => { copy.textContent = form.dataset.copy; }, 3000);
   });

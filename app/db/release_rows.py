@@ -35,7 +35,7 @@ def record_of(connection: sa.Connection, release_id: str) -> ReleaseRecord:
     """
     row = connection.execute(sa.select(*_COLUMNS).where(t.release.c.id == release_id)).one_or_none()
     if row is None:
-        raise UserError(f"There is no release {release_id}. See them with: celosia release list")
+        raise UserError(f"There is no release {release_id}. See them with: celosia releases list D")
     return _from_row(row)
 
 

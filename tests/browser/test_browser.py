@@ -377,6 +377,26 @@ def test_numbers_stand_under_one_another(browser: Browser, address: str) -> None
     assert len(set(edges)) == 1
 
 
+@pytest.mark.parametrize("block", ["table", "bars"])
+def test_a_table_is_copied_whole_by_its_button(browser: Browser, address: str, block: str) -> None:
+    """Signs for what is hidden, a tab between cells; also of a chart, whose table is folded away."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{address}/en/s/territory/places")
+    copy = page.locator(f"#{block}").get_by_role("button", name="Copy the table")
+    copy.click()
+    expect(page.locator(f"#{block} .copy")).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    rows = page.locator(f"#{block} tbody tr")
+    lines = [line for line in copied.splitlines() if line.startswith("Granado\t")]
+    cells = rows.filter(has_text="Granado").locator("td").all_text_contents()
+    assert lines == ["\t".join(["Granado", *cells])]
+    assert "[c]" in copied
+    assert "confidential" not in copied
+    assert page.evaluate("getSelection().isCollapsed")
+    context.close()
+
+
 def test_paper_shows_the_whole_table_and_no_controls(browser: Browser, address: str) -> None:
     page = open_page(browser, address + "/en/s/time/years")
     page.emulate_media(media="print")

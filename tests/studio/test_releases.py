@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+from lxml import html
 from starlette.types import ASGIApp
 
 from app.domain.people import Role
@@ -90,6 +91,12 @@ def test_what_tells_where_few_changed_is_accepted_in_so_many_words(office: Offic
     page = admin.get("/studio/releases/r1").text
     assert "62 cells were shown in the last release and are hidden in this one" in page
     assert page.count("/studio/releases/r1/approve") == 1
+    (accept,) = html.fromstring(page).xpath("//input[@name='accept']")
+    assert accept.get("required") is not None
+    said = " ".join(accept.getparent().text_content().split())
+    assert said == "I accept that readers can see where the change is."
+    (button,) = html.fromstring(page).xpath("//form[contains(@action, '/approve')]//button")
+    assert button.text == "Approve"
     assert "62 cells" not in analyst.get("/studio/releases/r1").text
     assert "telltale" not in analyst.get("/studio/api/releases").json()[0]
     assert admin.get("/studio/api/releases").json()[0]["telltale"] == 62
