@@ -204,7 +204,9 @@ def test_table_chart_and_files_say_what_they_show(site: ASGIApp) -> None:
     address = "/es/s/time/years"
     page = html.fromstring(ask(site, f"{address}?{state}").content)
     block = page.get_element_by_id("lines")
-    assert "Se muestra como: Variación respecto al periodo anterior, en %" in " ".join(block.text_content().split())
+    assert "Se muestra como: Variación respecto al periodo anterior, en %" in " ".join(
+        block.text_content().split()
+    )
     assert "Unidad: %" in " ".join(block.text_content().split())
     assert block.xpath(".//figure")
     files = {kind: ask(site, f"{address}/lines.{kind}?{state}") for kind in ("json", "px", "svg")}
