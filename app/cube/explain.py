@@ -258,4 +258,5 @@ def _inequality(ev: Evaluator, formula: Formula, decimals: int) -> str:
     else:
         return ""
     sides = f"({low}) · {below} ≤ {_text(ev, top)} ≤ ({high}) · {below}"
-    return f"{sides}  [r: the value to {decimals} decimals; {note}]"
+    digits = "1 decimal" if decimals == 1 else f"{decimals} decimals"
+    return f"{sides}  [r: the value to {digits}; {note}]"
