@@ -145,9 +145,17 @@ class PeopleStore:
 
     # ------------------------------------------------------------------ sessions
 
-    def add_session(self, session: Session) -> None:
-        """A new session; those that are over are forgotten."""
+    def add_session(self, session: Session, may: Callable[[Account, int], None]) -> None:
+        """A new session, once ``may`` has seen its account; those that are over are forgotten.
+
+        Raises
+        ------
+        UserError
+            What ``may`` raises.
+        """
+        owner = sa.select(t.account).where(t.account.c.id == session.account_id).with_for_update()
         with self._database.writing() as connection:
+            may(_account(connection.execute(owner).one()), 0)
             connection.execute(sa.delete(t.session).where(t.session.c.expires < session.created))
             connection.execute(sa.insert(t.session).values(**vars(session)))
 

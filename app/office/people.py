@@ -7,6 +7,7 @@ import hmac
 import secrets
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import BoundedSemaphore
@@ -17,7 +18,7 @@ from argon2.low_level import ARGON2_VERSION
 
 from app.db.people import Account, PeopleStore, Session, Token
 from app.db.workspace import WorkspaceStore
-from app.domain.errors import UserError
+from app.domain.errors import ConflictError, UserError
 from app.domain.people import CITIZEN, NOBODY, Actor, Permission, Role, account_name
 from app.office.journal import Journal
 
@@ -199,21 +200,36 @@ class People:
         )
         is_locked = locked is not None and locked > self._now()
         if account is None or account.password is None or not account.active or is_locked or not right:
-            self._store.note_attempt(digest, self._now(), self._lock)
-            subject = "an unknown name" if account is None else account.name
-            self._journal.record(NOBODY, "session.refused", subject, origin=origin)
+            self._refuse(digest, "an unknown name" if account is None else account.name, origin)
             return None
-        if self._hasher.check_needs_rehash(account.password):
-            self._store.change_account(account.id, lambda *_: None, password=self._hasher.hash(password))
-        return self.let_in(account, origin)
+        try:
+            if self._hasher.check_needs_rehash(account.password):
+                fresh = self._hasher.hash(password)
+                account = self._store.change_account(account.id, _stays(account), password=fresh)
+            return self.let_in(account, origin)
+        except ConflictError:
+            self._refuse(digest, account.name, origin)
+            return None
+
+    def _refuse(self, digest: str, subject: str, origin: str) -> None:
+        self._store.note_attempt(digest, self._now(), self._lock)
+        self._journal.record(NOBODY, "session.refused", subject, origin=origin)
 
     def let_in(self, account: Account, origin: str = "") -> SignIn:
-        """A new session for an account that proved itself; its cookie is new, whatever was there before."""
+        """A new session for an account that proved itself; its cookie is new, whatever was there before.
+
+        Raises
+        ------
+        ConflictError
+            If what it proved itself by was changed, or the account closed, since ``account`` was read: what
+            ends its sessions ends those as well that were about to begin.
+        """
         text = secrets.token_urlsafe(32)
         now = self._now()
         with self._journal.together():
+            session = Session(_digest(text), account.id, now, now, now + LASTS)
+            self._store.add_session(session, _stays(account))
             self._store.forget_attempts(_attempt_digest(account.name))
-            self._store.add_session(Session(_digest(text), account.id, now, now, now + LASTS))
             self._journal.record(account.name, "session.begin", account.name, origin=origin)
         return SignIn(Actor(account.name, account.role, account.id), self.signed(text), now + LASTS)
 
@@ -221,24 +237,31 @@ class People:
         """A session for whom single sign-on vouches; None when no account of that name is open.
 
         The first time, the account is found by its name and bound to the subject; after that by the
-        subject alone, so that a name which changes hands doesn't open it.
+        subject alone, so that a name which changes hands doesn't open it. An account with a password is
+        never found by its name: it was made for whoever knows that, and people may choose what a provider
+        calls them.
         """
         whole = f"{issuer} {subject}"[:500]
         account = self._store.account_of_subject(whole)
         if account is None:
             account = self._store.account_named(name.strip().lower())
-            if account is not None and account.subject is not None:
+            if account is not None and (account.subject is not None or account.password is not None):
                 account = None
             if account is not None and account.active:
-                with self._journal.together():
-                    self._store.change_account(account.id, lambda *_: None, subject=whole)
-                    self._journal.record(
-                        account.name, "account.bound", account.name, None, {"by": issuer}, origin
-                    )
-        if account is None or not account.active:
-            self._journal.record(NOBODY, "session.refused", "single sign-on", origin=origin)
-            return None
-        return self.let_in(account, origin)
+                account = self._bind(account, issuer, whole, origin)
+        if account is not None and account.active:
+            with suppress(ConflictError):
+                return self.let_in(account, origin)
+        self._journal.record(NOBODY, "session.refused", "single sign-on", origin=origin)
+        return None
+
+    def _bind(self, account: Account, issuer: str, subject: str, origin: str) -> Account | None:
+        """The account, which is the subject's from now on; None when it became somebody's meanwhile."""
+        with suppress(ConflictError), self._journal.together():
+            bound = self._store.change_account(account.id, _stays(account), subject=subject)
+            self._journal.record(account.name, "account.bound", account.name, None, {"by": issuer}, origin)
+            return bound
+        return None
 
     def actor_of_cookie(self, cookie: str) -> Actor:
         """Whose session a cookie carries; a citizen when it carries none that holds."""
@@ -315,14 +338,14 @@ class People:
         """A signed cookie for somebody who hasn't signed in, so that forms can be bound to it."""
         return self.signed(secrets.token_urlsafe(32))
 
-    def signed(self, text: str) -> str:
-        """A text with its signature."""
-        return f"{text}.{self._mac('cookie', text)}"
+    def signed(self, text: str, use: str = "cookie") -> str:
+        """A text with its signature, which holds for one use: a cookie is nothing in another's place."""
+        return f"{text}.{self._mac(use, text)}"
 
-    def unsigned(self, cookie: str) -> str | None:
-        """The text of a cookie whose signature is ours."""
+    def unsigned(self, cookie: str, use: str = "cookie") -> str | None:
+        """The text of a cookie whose signature is ours, and for this use."""
         text, _, signature = cookie.rpartition(".")
-        wanted = self._mac("cookie", text)
+        wanted = self._mac(use, text)
         return (
             text
             if text and hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "replace"))
@@ -367,6 +390,17 @@ class People:
         steps = min(failures - PATIENCE, 20)
         lasts: timedelta = min(FIRST_LOCK * 2.0**steps, LONGEST_LOCK)
         return self._now() + lasts
+
+
+def _stays(account: Account) -> Callable[[Account, int], None]:
+    """Refuses what was decided on an account as it was, once that proves itself otherwise or is closed."""
+    proofs = (account.password, account.subject, account.active)
+
+    def check(now: Account, _other_admins: int) -> None:
+        if (now.password, now.subject, now.active) != proofs:
+            raise ConflictError("The account was changed meanwhile.")
+
+    return check
 
 
 def _keep_an_admin(stays: bool) -> Callable[[Account, int], None]:

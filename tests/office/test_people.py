@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import sqlalchemy as sa
@@ -230,6 +232,47 @@ def test_single_sign_on_binds_a_name_once(people: People) -> None:
     assert first is not None
     assert people.let_in_subject("https://id", "7", "renamed@office.org") is not None
     assert people.let_in_subject("https://id", "8", "ana@office.org") is None, "the name changed hands"
+    people.add(BOSS, "ada", Role.ADMIN, PASSWORD)
+    assert people.let_in_subject("https://id", "9", "ada") is None, "made for whoever knows its password"
+    people.set_password(BOSS, people.accounts()[1].id, PASSWORD)
+    assert people.let_in_subject("https://id", "7", "ana@office.org") is not None, "bound it stays"
+
+
+class Slow(PasswordHasher):
+    """While it checks a password, something else happens in the office."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def verify(self, *asked: str | bytes) -> Literal[True]:
+        right = super().verify(*asked)
+        self.meanwhile()
+        return right
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("cost", [1, 2])
+def test_what_ends_sessions_ends_one_that_is_about_to_begin(
+    people: People, office: Office, clock: Clock, closed: bool, cost: int
+) -> None:
+    """A dismissal, or another password, while the old one is being checked, be it to hash it anew."""
+    ana = people.add(BOSS, "ana", Role.ANALYST, PASSWORD)
+    slow = Slow(time_cost=cost, memory_cost=64, parallelism=1)
+    database = office.store.database
+    other = People(PeopleStore(database), WorkspaceStore(database), office.journal, slow, clock)
+
+    def meanwhile() -> None:
+        if closed:
+            people.set_active(BOSS, ana.id, False)
+        else:
+            people.set_password(BOSS, ana.id, PASSWORD[::-1])
+
+    slow.meanwhile = meanwhile
+    assert other.sign_in("ana", PASSWORD) is None
+    with database.reading() as connection:
+        assert connection.execute(sa.text("select count(*) from session")).scalar_one() == 0
+    assert closed or people.sign_in("ana", PASSWORD) is None
+    people.set_active(BOSS, ana.id, True)
+    assert people.sign_in("ana", PASSWORD if closed else PASSWORD[::-1]) is not None
 
 
 def test_a_form_token_belongs_to_its_cookie(people: People) -> None:

@@ -26,7 +26,8 @@ from app.domain.people import Role, command_line
 from app.office.office import Office
 from app.office.single_sign_on import Provider, SingleSignOn, provider_of
 from app.web.studio.parts import PARTS
-from app.web.studio.shell import create_studio
+from app.web.studio.shell import SESSION, create_studio
+from app.web.studio.signin import SINGLE_SIGN_ON
 from tests.databases import new_store
 from tests.studio.visitors import BASE, Visitor, staffed
 
@@ -139,18 +140,17 @@ def test_whom_the_provider_vouches_for_comes_in(office: Office) -> None:
 @pytest.mark.parametrize(
     "twist",
     [{"nonce": "other"}, {"aud": "somebody else"}, {"iss": "https://evil.test"}, {"exp": 1},
-     {"email_verified": False}, {"email": "eve@office.org"}, {"email": None}, {"email": "ada"}, "signature"],
+     {"email_verified": False}, {"email": "eve@office.org"}, {"email": None}, {"email": "ada"},
+     {"email": "ines@office.org"}, "signature"],
     ids=str,
 )  # fmt: skip
 def test_a_twisted_word_lets_nobody_in(office: Office, desk: tuple[Desk, str], twist: Any) -> None:
     if twist == "signature":
         desk[0].signs_with = desk[0].other
-    elif twist == {"email": "ada"}:
-        # The admin's own name, whose account is another subject's already.
-        ada = office.people.let_in_subject(desk[1], "1", "ada")
-        assert ada is not None
-        desk[0].twist = {"email": "ada"}
     else:
+        # The admin's own name, whose account has a password; and a name whose account is another subject's.
+        office.people.add(command_line("test"), "ines@office.org", Role.ADMIN, None)
+        assert office.people.let_in_subject(desk[1], "1", "ines@office.org") is not None
         desk[0].twist = twist
     visitor = Visitor(create_studio(office, PARTS, BASE))
     response = visitor.get(go(visitor))
@@ -169,6 +169,19 @@ def test_another_state_or_no_cookie_is_refused(office: Office) -> None:
     )
     assert visitor.get(parts.path).status_code == 422
     assert Visitor(create_studio(office, PARTS, BASE)).get(parts.path, params=fields).status_code == 404
+
+
+def test_a_signed_cookie_is_nothing_in_anothers_place(office: Office) -> None:
+    visitor = Visitor(create_studio(office, PARTS, BASE)).sign_in(Role.ANALYST)
+    for cookie in (visitor.cookies[SESSION], office.people.visit_cookie()):
+        visitor.cookies.set(SINGLE_SIGN_ON, cookie, domain="office.test", path="/studio")
+        assert visitor.get("/studio/single-sign-on/back?code=1&state=1").status_code == 404
+    stranger = Visitor(create_studio(office, PARTS, BASE))
+    stranger.get("/studio/single-sign-on")
+    left = stranger.cookies[SINGLE_SIGN_ON]
+    stranger.cookies.set(SESSION, left, domain="office.test", path="/studio")
+    stranger.get("/studio/sign-in")
+    assert stranger.cookies[SESSION] != left, "no form is bound to it"
 
 
 def test_the_provider_is_named_by_the_environment() -> None:

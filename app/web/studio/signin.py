@@ -118,7 +118,7 @@ def leave_for_single_sign_on(visit: Visit) -> Response:
     people = visit.office.people
     text = urlsafe_b64encode(json.dumps([remembered, inside(visit.asked("next"))]).encode()).decode()
     response = RedirectResponse(url, status_code=303)
-    header = cookie_header(SINGLE_SIGN_ON, people.signed(text), visit.studio.secure)
+    header = cookie_header(SINGLE_SIGN_ON, people.signed(text, SINGLE_SIGN_ON), visit.studio.secure)
     response.headers["set-cookie"] = f"{header.decode()}; Max-Age=600"
     return response
 
@@ -127,7 +127,7 @@ def leave_for_single_sign_on(visit: Visit) -> Response:
 def back_from_single_sign_on(visit: Visit) -> Response:
     """Back from the provider: begin a session for whom it vouches for."""
     people, single = visit.office.people, visit.office.single_sign_on
-    text = people.unsigned(visit.request.cookies.get(SINGLE_SIGN_ON, ""))
+    text = people.unsigned(visit.request.cookies.get(SINGLE_SIGN_ON, ""), SINGLE_SIGN_ON)
     if single is None or text is None:
         raise RefusedError(404)
     remembered, onward = json.loads(urlsafe_b64decode(text))
