@@ -183,3 +183,14 @@ def test_a_token_falls_with_its_accounts_role(office: Office, studio: ASGIApp) -
     assert robot.get("/studio/api/jobs").status_code == 200
     office.people.set_active(admin, tim.id, False)
     assert robot.get("/studio/api/jobs").status_code == 401
+
+
+@pytest.mark.parametrize("digits", [10, 11, 5000])
+def test_a_number_that_nothing_has_is_no_address(studio: ASGIApp, digits: int) -> None:
+    admin, stranger = Visitor(studio).sign_in(Role.ADMIN), Visitor(studio)
+    for route in (route for route in ROUTES if ":int}" in route.path):
+        where = re.sub(r"{(\w+):int}", "9" * digits, route.path)
+        where = re.sub(r"{\w+(:path)?}", "x", where)
+        sent = {"data": {"csrf": admin.token, "revision": "0"}} if route.method == "POST" else {}
+        assert admin.ask(route.method, where, **sent).status_code == 404, where
+        assert stranger.ask(route.method, where).status_code in (303, 401, 404), where

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.responses import Response
 
 from app.domain.errors import InternalError
@@ -24,6 +25,15 @@ BODY_LIMIT = 4 << 20
 
 #: Below these addresses every change names, in this field, the state that it was decided on.
 AS_READ = {"/studio/drafts/{draft:int}/": "revision", "/studio/releases/{release}/": "version"}
+
+
+class _Number(IntegerConvertor):
+    """A number of the database's: a longer one is no address, and Python refuses to read one of thousands."""
+
+    regex = "[0-9]{1,10}"
+
+
+register_url_convertor("int", _Number())
 
 _METHODS = ("GET", "POST")
 _PATH = re.compile(r"/studio(/[A-Za-z0-9{_][A-Za-z0-9{}_:.-]*)*")
