@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import IO
 
 from app.domain.errors import Mistake, UserError
 from app.domain.version import FACT_ENDINGS, MOST_FILES, TEXT_ENDINGS, Files, Version, longest
+from app.office.folders import scratch
 from app.office.versions import Versions
 
 #: Bytes that an archive may unpack to, and how many times its own size.
@@ -75,7 +75,7 @@ def unpacked(source: IO[bytes], size: int, largest: int = LARGEST) -> Iterator[U
         If it is no archive, or one that can't be trusted.
     """
     allowed = min(largest, max(_FREE_SWELLING, size * _SWELLS))
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch() as folder:
         try:
             with zipfile.ZipFile(source) as archive:
                 entries = _entries(archive)
@@ -84,7 +84,7 @@ def unpacked(source: IO[bytes], size: int, largest: int = LARGEST) -> Iterator[U
                 left = allowed
                 for number, (path, entry) in enumerate(entries.items()):
                     is_text = path.lower().endswith(TEXT_ENDINGS) and not path.lower().endswith(FACT_ENDINGS)
-                    place = Path(scratch, f"{number}")
+                    place = folder / f"{number}"
                     limit = min(left, longest(path) * 4) if is_text else left
                     left -= _unpack(archive, entry, place, path, limit)
                     if is_text:

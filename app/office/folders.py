@@ -1,4 +1,7 @@
-"""Folders for the files of jobs: for their owner's eyes only, and gone when their process is."""
+"""Folders for files that don't stay: for their owner's eyes only, and gone when their process is.
+
+Jobs' files, and those that hold facts for a moment: uploads, unpacked archives, what-if questions.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,29 @@ import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.domain.errors import OperatorError
 
 PREFIX = "celosia-worker-"
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder as long as the context lasts; after a kill, until somebody needs the next one.
+
+    Raises
+    ------
+    OperatorError
+        If no temporary file can be written.
+    """
+    folders = WorkFolders()
+    try:
+        yield folders.make("scratch")
+    finally:
+        folders.close()
 
 
 class WorkFolders:
@@ -21,9 +41,7 @@ class WorkFolders:
         self._parent = parent or Path(tempfile.gettempdir())
         try:
             self._sweep()
-            self._root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
-            self._lock = os.open(self._root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._root, self._lock = self._held()
         except OSError as error:
             raise OperatorError(f"Folder {self._parent} can't be written: {error.strerror}.") from error
 
@@ -43,6 +61,16 @@ class WorkFolders:
         """Remove all of them."""
         shutil.rmtree(self._root, ignore_errors=True)
         os.close(self._lock)
+
+    def _held(self) -> tuple[Path, int]:
+        """A new folder and its lock: another one where a sweep came first and took it for a left-over."""
+        while True:
+            root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
+            lock = os.open(root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.fstat(lock).st_nlink:
+                return root, lock
+            os.close(lock)
 
     def _sweep(self) -> None:
         """Remove what processes left that were killed: nobody holds their lock any more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from app.domain.primary import PrimaryResult
 from app.domain.publication import Publication
 from app.domain.release import Release
 from app.domain.version import Version
+from app.office.folders import scratch
 from app.office.journal import Journal
 from app.office.naming import Names
 from app.office.questions import Choices, Member, choices_of, members_of
@@ -213,8 +213,8 @@ class Protection:
         UserError
             If there is a mistake in them.
         """
-        with tempfile.TemporaryDirectory(prefix="celosia-what-if-") as scratch:
-            return choices_of(self._publication(Path(scratch) / "publication"))
+        with scratch() as folder:
+            return choices_of(self._publication(folder / "publication"))
 
     def members(self, level: str) -> tuple[Member, ...]:
         """Members of a level ``Cube.Level`` in the last run.
@@ -247,8 +247,8 @@ class Protection:
         """
         found: Any = self._results("crawl", "assess", "suppress")
         past = remembered(self._store)
-        with tempfile.TemporaryDirectory(prefix="celosia-what-if-") as scratch:
-            given = given or draft or self._publication(Path(scratch) / "publication")
+        with scratch() as folder:
+            given = given or draft or self._publication(folder / "publication")
             if has_new_cells:
                 given = replace(given, cubes=())
             asked = change(draft or given)
@@ -347,11 +347,11 @@ class Protection:
             self._journal.record(actor, "cell.decide", cell, {}, after, origin)
         return saved
 
-    def _publication(self, scratch: Path) -> Publication:
+    def _publication(self, into: Path) -> Publication:
         current = self._versions.current()
         if current is None:
             return load_publication(self._folder)
-        return load_publication(self._versions.materialise(current, scratch))
+        return load_publication(self._versions.materialise(current, into))
 
     def _results(self, *names: str) -> Any:
         last = self._store.of_last_run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from app.cube.sources import read_database
 from app.domain.errors import UserError
+from app.office.folders import scratch
 from app.office.intake import Problem, Rows, Writing, read_rows
 
 #: Values that a column may have to be offered as a level.
@@ -198,8 +198,8 @@ def survey_database(url: str, sql: str) -> Survey:
         If it can't be reached.
     """
     table, _digest = read_database(url, sql)
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "rows.parquet")
+    with scratch() as folder:
+        place = folder / "rows.parquet"
         try:
             pq.write_table(table, place)
         except (pa.ArrowException, ValueError):

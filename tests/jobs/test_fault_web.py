@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from app.bootstrap.jobs import Queue, make_queue
 from app.cube.duckdb import open_cube
 from app.db import open_store
 from app.domain.people import Role, command_line
+from app.office.archive import write_zip
 from app.office.office import Office
 from app.pipeline.define import load_publication
 from app.pipeline.run import STEP_NAMES, run
@@ -164,6 +166,32 @@ def test_a_web_process_killed_within_a_change_has_not_made_it_and_another_can(
     assert state() != before
     assert staff.journal.verify().entries > entries
     assert staff.journal.verify().ok
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_facts_that_a_killed_web_process_held_for_a_moment_are_gone_with_the_next(
+    url: str, office: Path, staff: Office, tmp_path: Path
+) -> None:
+    """Killed while an upload, and an archive, is taken in: no file of theirs outlives the next one."""
+    staff.versions.import_folder(office, "ana")
+    draft = staff.versions.begin("ada")
+    ada = next(item for item in staff.people.accounts() if item.name == NAMES[Role.ADMIN])
+    cookies = httpx.Cookies({SESSION: staff.people.let_in(ada).cookie})
+    archive = io.BytesIO()
+    write_zip(staff.versions, staff.versions.version(1), archive)
+    page, files = f"/studio/drafts/{draft.id}", {"facts": ("f.csv", b"a,b\n1,2\n")}
+    folder = {"archive": ("office.zip", archive.getvalue())}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    for sent, to, where in ((files, "data", "INSERT INTO upload"), (folder, "import", "UPDATE upload SET")):
+        with web(url, office, where, cookies, temporary) as at:
+            with pytest.raises(httpx.TransportError):
+                at.post(f"{page}/{to}", page, sent, revision=str(draft.revision))
+            at.join()
+        assert list(temporary.rglob("*")), to
+    with web(url, office, "", cookies, temporary) as at:
+        assert at.post(f"{page}/data", page, files, revision=str(draft.revision)).status_code == 303
+        assert not list(temporary.rglob("*"))
 
 
 # ---------------------------------------------------------------------- two at once

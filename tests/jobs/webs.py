@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,7 +27,7 @@ from tests.studio.visitors import NAMES, PASSWORD
 _TOKEN = re.compile(r'name="form-token" content="([0-9a-f]{64})"')
 
 
-def serve(url: str, folder: Path, where: str, connection: Connection) -> None:
+def serve(url: str, folder: Path, where: str, temporary: Path | None, connection: Connection) -> None:
     """What the process does; it dies once it has sent a statement that begins with ``where``."""
 
     @sa.event.listens_for(sa.Engine, "after_cursor_execute")
@@ -34,6 +35,7 @@ def serve(url: str, folder: Path, where: str, connection: Connection) -> None:
         if where and " ".join(statement.split()).startswith(where):
             die()
 
+    tempfile.tempdir = None if temporary is None else str(temporary)
     store = open_store(url)
     office = make_office(folder, store)
     site = beside(create_app(store, patience=0), create_studio(office, PARTS))
@@ -45,9 +47,16 @@ def serve(url: str, folder: Path, where: str, connection: Connection) -> None:
 class Web:
     """A web process and somebody signed in there: a cookie outlives the process that gave it."""
 
-    def __init__(self, url: str, folder: Path, where: str = "", cookies: httpx.Cookies | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        where: str = "",
+        cookies: httpx.Cookies | None = None,
+        temporary: Path | None = None,
+    ) -> None:
         ours, theirs = SERVER.Pipe(False)
-        self._process = SERVER.Process(target=serve, args=(url, folder, where, theirs))
+        self._process = SERVER.Process(target=serve, args=(url, folder, where, temporary, theirs))
         self._process.start()
         theirs.close()
         self.client = httpx.Client(base_url=ours.recv(), timeout=60, cookies=cookies)
@@ -61,11 +70,13 @@ class Web:
     def get(self, path: str) -> httpx.Response:
         return self.client.get(path)
 
-    def post(self, path: str, page: str, **fields: str) -> httpx.Response:
+    def post(
+        self, path: str, page: str, files: Mapping[str, tuple[str, bytes]] | None = None, **fields: str
+    ) -> httpx.Response:
         """A form, with the token of a page."""
         found = _TOKEN.search(self.get(page).text)
         assert found is not None, page
-        return self.client.post(path, data={"csrf": found.group(1), **fields})
+        return self.client.post(path, data={"csrf": found.group(1), **fields}, files=files)
 
     def sign_in(self, role: Role) -> None:
         """Become somebody of a role."""
@@ -86,9 +97,15 @@ class Web:
 
 
 @contextmanager
-def web(url: str, folder: Path, where: str = "", cookies: httpx.Cookies | None = None) -> Iterator[Web]:
+def web(
+    url: str,
+    folder: Path,
+    where: str = "",
+    cookies: httpx.Cookies | None = None,
+    temporary: Path | None = None,
+) -> Iterator[Web]:
     """A web process as long as the context lasts, if it isn't killed before."""
-    made = Web(url, folder, where, cookies)
+    made = Web(url, folder, where, cookies, temporary)
     try:
         yield made
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from app.domain.errors import UserError
 from app.domain.people import Permission
 from app.domain.version import Files, Version
 from app.office.cube_writer import LEVELS, ROLES, ColumnChoice, CubeChoice, with_rules, write_cube
+from app.office.folders import scratch
 from app.office.intake import ENCODINGS, SEPARATORS, Writing, detect, normalise
 from app.office.named_files import cube_place, facts_place, name_of, same_name, stem_of
 from app.office.survey import Survey, survey, survey_database
@@ -169,8 +169,8 @@ def _safe_name(name: str) -> str:
 
 @contextmanager
 def _spooled(source: object) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "facts")
+    with scratch() as folder:
+        place = folder / "facts"
         with place.open("wb") as file:
             while body := source.read(1 << 20):  # type: ignore[attr-defined]
                 file.write(body)
@@ -185,8 +185,8 @@ def _fetched(visit: Visit, digest: str) -> Iterator[tuple[Path, str]]:
         found = visit.office.versions.upload(digest, whose)
     except UserError:
         raise RefusedError(404) from None
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "facts")
+    with scratch() as folder:
+        place = folder / "facts"
         with place.open("wb") as file:
             for body in visit.office.versions.chunks(digest):
                 file.write(body)
