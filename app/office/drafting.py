@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 from app.domain.errors import UserError
 from app.domain.people import Actor, Permission
@@ -11,6 +12,9 @@ from app.domain.version import Files, Upload, Version
 from app.office.journal import Journal
 from app.office.named_files import facts_place
 from app.office.versions import Versions, diff_files
+
+#: Files of cubes, as `load_publication` reads them: one in a folder of its own isn't read.
+_CUBE = re.compile(r"cubes/[^/]+\.toml")
 
 
 class Drafting:
@@ -202,13 +206,20 @@ def change_of_rules(before: Files, after: Files) -> str:
     """What files say otherwise about confidentiality than those before; nothing where they don't.
 
     Who counts as a contributor is a rule as well: with another column every threshold means something else.
+    So is what of earlier releases needn't be known any more, or is known under another name: the difference
+    of two releases is protected by what they showed of the same cells.
     """
     if _rules_of(before) != _rules_of(after):
         return "This changes confidentiality rules in publication.toml, which is for an admin to do."
-    now = _counted(after)
+    then, now = _formerly(before), _formerly(after)
+    for cube, said in now.items():
+        # What earlier releases showed counts as shown of what is declared to be the same.
+        if said != then.get(cube, []):
+            return f"This changes formerly or recoded in cube {cube}, which is for an admin to do."
+    counted = _counted(after)
     for (cube, measure), told in _counted(before).items():
         # What is taken out could come back as something else.
-        if now.get((cube, measure)) != told:
+        if counted.get((cube, measure)) != told:
             if measure:
                 return (
                     f"This changes nonnegative or of_which of measure {measure} in cube {cube}, "
@@ -225,24 +236,54 @@ def _rules_of(files: Files) -> str:
     text = files.texts.get("publication.toml", "")
     document = _document(text)
     # As text, in which nan equals itself and 3 differs from 3.0 and from true.
-    return text if document is None else repr(document.get("confidentiality"))
+    if document is None:
+        return text
+    release = document.get("release")
+    forgotten = release.get("forget") if isinstance(release, dict) else None
+    return repr([document.get("confidentiality"), forgotten])
 
 
-def _counted(files: Files) -> dict[tuple[str, str], str]:
-    """What is said of contributors by cube, and of what readers know by cube and measure."""
-    found: dict[tuple[str, str], str] = {}
-    for path, text in files.texts.items():
-        document = _document(text) if path.startswith("cubes/") else None
-        if document is None:
-            continue
-        cube, facts, measures = str(document.get("name")), document.get("facts"), document.get("measure")
+def _cubes(files: Files) -> Iterator[tuple[str, dict[str, object]]]:
+    """The cubes that a run reads, by name; several of one name too, of which only one is meant to be left."""
+    for path, text in sorted(files.texts.items()):
+        document = _document(text) if _CUBE.fullmatch(path) else None
+        if document is not None:
+            yield str(document.get("name")), document
+
+
+def _counted(files: Files) -> dict[tuple[str, str], list[str]]:
+    """What is said of contributors by cube, and of what readers know by cube and measure: each time."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for cube, document in _cubes(files):
+        facts, measures = document.get("facts"), document.get("measure")
         facts = facts if isinstance(facts, dict) else {}
-        found[cube, ""] = repr([facts.get(key) for key in ("respondent", "holding", "weight", "request")])
+        told = [facts.get(key) for key in ("respondent", "holding", "weight", "request")]
+        found.setdefault((cube, ""), []).append(repr(told))
         for item in measures if isinstance(measures, list) else ():
             if isinstance(item, dict):
                 told = [item.get("nonnegative", True), item.get("of_which")]
-                found[cube, str(item.get("name"))] = repr(told)
+                found.setdefault((cube, str(item.get("name"))), []).append(repr(told))
     return found
+
+
+def _formerly(files: Files) -> dict[str, list[str]]:
+    """What of each cube is declared to be something of before."""
+    found: dict[str, list[str]] = {}
+    for cube, document in _cubes(files):
+        found.setdefault(cube, []).extend(sorted(_renamings(document)))
+    return found
+
+
+def _renamings(table: object) -> Iterator[str]:
+    if isinstance(table, list):
+        for item in table:
+            yield from _renamings(item)
+    elif isinstance(table, dict):
+        for key, value in table.items():
+            if key in ("formerly", "recoded"):
+                yield repr((table.get("name"), key, value))
+            else:
+                yield from _renamings(value)
 
 
 def _document(text: str) -> dict[str, object] | None:

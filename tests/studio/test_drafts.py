@@ -304,13 +304,27 @@ COUNTED = {
     "a measure less": ('name = "Turnover"', 'name = "Sales"', "nonnegative or of_which"),
     "another cube": ('name = "Firms"', 'name = "Companies"', "who counts as a contributor"),
     "a broken cube": ('name = "Firms"', "name = ", "who counts as a contributor"),
+    "a cube of before": ('name = "Firms"', 'name = "Firms"\nformerly = ["Shops"]', "formerly or recoded"),
+    "a measure of before": (
+        'name = "Turnover"',
+        'name = "Turnover"\nformerly = ["Tax"]',
+        "formerly or recoded",
+    ),
+    "other keys": ('key = "town"', 'key = "town"\nrecoded = { "A" = "B", "B" = "A" }', "formerly or recoded"),
     "a format": ('format = "#,##0"', 'format = "#,##0.0"', ""),
 }
+#: Where the cube as it was may stay, so that whoever looks at one of the two finds nothing changed.
+BESIDE = ("", "cubes/old/firms.toml", "cubes/a.toml", "cubes/z.toml", "cubes/z.md")
+FORGET = '\n[[release.forget]]\ncube = "Firms"\nreason = "r"\n'
 
 
-@pytest.mark.parametrize("kind", COUNTED)
-def test_who_counts_as_a_contributor_is_a_rule(tmp_path: Path, kind: str) -> None:
-    old, new, said = COUNTED[kind]
+@pytest.mark.parametrize(("kind", "beside"), [
+    *((kind, "") for kind in COUNTED), *(("another respondent", beside) for beside in BESIDE), ("forget", ""),
+])  # fmt: skip
+def test_who_counts_as_a_contributor_is_a_rule_and_so_is_what_is_known(
+    tmp_path: Path, kind: str, beside: str
+) -> None:
+    old, new, said = COUNTED.get(kind, ("", "", "confidentiality rules"))
     with starter_office(tmp_path / "firms") as (office, _):
         office.versions.import_folder(tmp_path / "firms", "ada")
         people = {role: Visitor(create_studio(office, PARTS, BASE)).sign_in(role) for role in NAMES}
@@ -321,18 +335,27 @@ def test_who_counts_as_a_contributor_is_a_rule(tmp_path: Path, kind: str) -> Non
         (path,) = (name for name in files.texts if name.startswith("cubes/"))
         assert old in files.texts[path]
         texts = {path: files.texts[path].replace(old, new, 1)}
+        if kind == "forget":
+            texts = {"publication.toml": files.texts["publication.toml"] + FORGET}
+        if beside:
+            texts[beside] = files.texts[path]
         office.drafting.put_texts(command_line("t"), office.versions.version(number), texts)
-        changed = Files({**files.texts, **texts}, files.uploads)
-        program = {"parent": office.versions.history()[0].id, "message": "m", "files": dict(changed.texts)}
-        headers = {"x-csrf-token": analyst.token}
-        if said:
-            with pytest.raises(UserError, match=said):
-                require_rules_permission(Actor("ana", Role.ANALYST), files, changed)
-            asked = analyst.ask("POST", "/studio/api/versions", json=program, headers=headers)
-            assert (asked.status_code, said in asked.text) == (422, True)
-            assert analyst.save(f"{draft}/publish", {"message": "m"}).status_code == 422
-        else:
-            assert analyst.save(f"{draft}/publish", {"message": "m"}).status_code == 303
+        for changed in (
+            Files({**files.texts, **texts}, files.uploads),
+            Files({**texts, **{name: text for name, text in files.texts.items() if name not in texts}}),
+        ):
+            program = {
+                "parent": office.versions.history()[0].id,
+                "message": "m",
+                "files": dict(changed.texts),
+            }
+            headers = {"x-csrf-token": analyst.token}
+            if said:
+                with pytest.raises(UserError, match=said):
+                    require_rules_permission(Actor("ana", Role.ANALYST), files, changed)
+                asked = analyst.ask("POST", "/studio/api/versions", json=program, headers=headers)
+                assert (asked.status_code, said in asked.text) == (422, True)
+        assert analyst.save(f"{draft}/publish", {"message": "m"}).status_code == (422 if said else 303)
 
 
 def archive(*entries: tuple[str, bytes], mode: int = 0o100644, packed: int = zipfile.ZIP_DEFLATED) -> bytes:
