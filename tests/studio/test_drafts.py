@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from app.bootstrap.engines import open_cube
 from app.domain.errors import UserError
-from app.domain.people import Actor, Role, command_line
+from app.domain.people import Actor, Permission, Role, command_line
 from app.domain.version import Files
 from app.office.drafting import require_rules_permission
 from app.office.office import Office
@@ -367,6 +367,25 @@ def archive(*entries: tuple[str, bytes], mode: int = 0o100644, packed: int = zip
             entry.external_attr = mode << 16
             made.writestr(entry, content)
     return body.getvalue()
+
+
+def test_an_archive_brings_facts_from_who_may_upload_them(tmp_path: Path) -> None:
+    edits = frozenset({Permission.EDIT_PUBLICATION})
+    with starter_office(tmp_path / "firms") as (office, _):
+        draft = office.versions.begin("ada")
+        ada = office.people.account(next(item.id for item in office.people.accounts() if item.name == "ada"))
+        admin = Actor(ada.name, ada.role, ada.id)
+        for scopes, facts, status in (
+            (edits, True, 403), (edits, False, 303), (edits | {Permission.UPLOAD_FACTS}, True, 303),
+        ):  # fmt: skip
+            _token, text = office.people.add_token(admin, "t", scopes, 1)
+            robot = Visitor(create_studio(office, PARTS, BASE), {"authorization": f"Bearer {text}"})
+            more = (("data/a.csv", b"a,b\n1,2\n"),) if facts else ()
+            body = archive(("publication.toml", b'title.en = "x"'), *more)
+            revision = str(office.versions.version(draft.id).revision)
+            sent = {"archive": ("a.zip", body, "application/zip")}
+            where = f"/studio/drafts/{draft.id}/import"
+            assert robot.post(where, {"revision": revision}, files=sent).status_code == status
 
 
 def spoilt(body: bytes) -> bytes:

@@ -327,12 +327,14 @@ def discard(visit: Visit) -> Response:
 
 @routes.post("/studio/drafts/{draft:int}/import", Permission.EDIT_PUBLICATION, ARCHIVE_LIMIT)
 def import_archive(visit: Visit) -> Response:
-    """Take over the files of a ZIP file in place of the draft's."""
+    """Take over the files of a ZIP file in place of the draft's: facts too, from who may upload them."""
     draft = draft_as_read(visit)
     file = visit.file("archive")
     if file is None:
         raise UserError(visit.say(_("Choose a file first.")))
     with unpacked(file.file, file.size or 0) as found:
+        if found.facts and not visit.actor.may(Permission.UPLOAD_FACTS):
+            raise RefusedError(403)
         uploads = {
             path: visit.office.versions.put_upload(place, PurePosixPath(path).name, visit.actor.name).digest
             for path, place in found.facts.items()
