@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,6 +68,8 @@ RELEASED = Codec(RELEASED_CLASSES)
 
 #: A release that knows of no other, shown at once.
 ALONE = Making()
+#: Bytes of a text that a key has room for beside the others.
+_LONGEST_CHOICE = 500
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,7 @@ class Store:
                     columns.release_id == release_id,
                     columns.sheet_id == sheet_id,
                     columns.query_id == query_id,
-                    columns.choice == _choice_text(choice),
+                    columns.choice.in_({_choice_key(choice), _choice_text(choice)}),
                 )
             )
         return None if body is None else _expect(Layout, RELEASED.decode(body))
@@ -263,7 +266,7 @@ class Store:
                 "release_id": release.id,
                 "sheet_id": sheet_id,
                 "query_id": query_id,
-                "choice": _choice_text(choice),
+                "choice": _choice_key(choice),
                 "body": RELEASED.encode(layout),
             }
             for (sheet_id, query_id, choice), layout in layouts.items()
@@ -505,6 +508,15 @@ def _expect(cls: type[T], value: object) -> T:
 
 def _choice_text(choice: Sequence[str]) -> str:
     return json.dumps(list(choice), ensure_ascii=False)
+
+
+def _choice_key(choice: Sequence[str]) -> str:
+    """What a choice is found by: its text, or a digest of one that no index can hold.
+
+    SQLite took texts of any length, and older releases there have them.
+    """
+    body = _choice_text(choice).encode()
+    return body.decode() if len(body) <= _LONGEST_CHOICE else hashlib.sha256(body).hexdigest()
 
 
 def _number(value: float) -> float | None:

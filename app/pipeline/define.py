@@ -32,6 +32,8 @@ from app.pipeline.toml import Mistakes, Reader, read_document
 IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 DEEPEST = 20
 MOST_KEPT = 1000
+#: Letters of a sheet's folders and name that a database has room for.
+LONGEST_ADDRESS = 400
 
 
 def load_publication(folder: Path) -> Publication:
@@ -269,6 +271,9 @@ def _folder(
                 "The name becomes an address and may hold letters, digits, - and _ only.",
                 "Rename it.",
             )
+        elif len(below) > LONGEST_ADDRESS:
+            cause = f"The name and those of its folders have at most {LONGEST_ADDRESS} letters together."
+            mistakes.add(Position(file, 0), cause, "Rename it.")
         elif path.is_dir() and identity.count("/") + 2 > DEEPEST:
             cause = f"Folders are nested more than {DEEPEST} deep, or a link leads back to one above."
             mistakes.add(Position(file, 0), cause, "Write them flatter.")

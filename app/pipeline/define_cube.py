@@ -29,6 +29,8 @@ from app.pipeline.sources import columns_of
 from app.pipeline.toml import Reader, nearest
 
 _NO_FACTS = FactsDefinition(None, None, None, None, None, None, None)
+#: Letters that a database has room for.
+LONGEST_NAME = 200
 PERIODS = ("year", "quarter", "month", "week")
 HIDDEN = ("blank", "parent")
 AGGREGATORS = ("sum", "count", "distinct-count", "min", "max", "avg", "median")
@@ -52,6 +54,8 @@ def read_cube(reader: Reader, folder: Path, languages: tuple[str, ...]) -> CubeD
     name = reader.text("name", required=True)
     if name is not None and "/" in name:
         reader.wrong("A cube's name becomes an address and can't hold a slash.", "Rename it.", "name")
+    if name is not None and len(name) > LONGEST_NAME:
+        reader.wrong(f"A cube's name has at most {LONGEST_NAME} letters.", "Rename it.", "name")
     captions = reader.texts("caption", languages)
     engine = reader.choice("engine", (FACTS, *DATABASES, *REMOTE), FACTS)
     remote: RemoteDefinition | None = None

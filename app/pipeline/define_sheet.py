@@ -102,8 +102,9 @@ def _queries(
     seen: set[str] = set()
     for number, table in enumerate(reader.tables("query", required=True, most=MOST_ON_SHEET), 1):
         identity = table.text("id") or f"q{number}"
-        if not re.fullmatch(r"[A-Za-z0-9_-]+", identity):
-            table.wrong(f"{identity!r} can't be a query's id.", "Use letters, digits, - and _.", "id")
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", identity):
+            remedy = "Use up to 100 letters, digits, - and _."
+            table.wrong(f"{identity!r} can't be a query's id.", remedy, "id")
         if identity in seen:
             table.wrong(f"Query {identity} is defined twice.", "Give each its own id.", "id")
         seen.add(identity)

@@ -132,6 +132,16 @@ def test_a_release_comes_back_as_it_went_in(store: Store) -> None:
     assert catalogue.cubes["Cube"].hierarchies[0].caption(1, "en") == "Ávila"
 
 
+@pytest.mark.parametrize("letters", [1, 100, 480, 5000])
+def test_a_choice_of_members_with_long_keys_is_found(store: Store, letters: int) -> None:
+    """No index holds a text of any length; what is random can't be packed either."""
+    key = "".join(map(chr, np.random.default_rng(1).integers(0x4E00, 0x9FFF, letters)))
+    choices = [(key, key), (key, f"{key}."), (f"{key}.", key)]
+    layouts = {("s", "q", choice): make_layout() for choice in choices[:2]}
+    store.publish(make_release("r1"), make_catalogue("r1"), layouts, step("release", b"r1"))
+    assert [store.layout("r1", "s", "q", choice) is not None for choice in choices] == [True, True, False]
+
+
 def test_a_newer_release_supersedes_the_older(store: Store) -> None:
     publish(store, "r1")
     publish(store, "r2")

@@ -239,6 +239,16 @@ def test_missing_folders_and_files_are_told(tmp_path: Path) -> None:
     assert {"publication.toml", "cubes"} <= told
 
 
+def test_names_that_no_database_has_room_for_are_told_before_a_run(tmp_path: Path) -> None:
+    name = "f" * 201
+    sheet = SHEETS["coast"].replace('id = "table"', f'id = "{name}"').replace("[Firms]\n", f"[{name}]\n")
+    cube = CUBE.replace('name = "Firms"', f'name = "{name}"', 1)
+    rules = PUBLICATION.replace("confidentiality.Firms", f"confidentiality.{name}")
+    write_office(tmp_path, publication=rules, cube=cube, sheets={f"{name}/{name}/x": sheet, "y": sheet})
+    told = {(item.file, item.cause) for item in mistakes(tmp_path)}
+    assert {file for file, _ in told} == {"cubes/firms.toml", f"sheets/{name}/{name}", "sheets/y.toml"}
+
+
 def test_stray_and_badly_named_files_are_told(tmp_path: Path) -> None:
     write_office(tmp_path)
     (tmp_path / "sheets/notes.txt").write_text("x")
