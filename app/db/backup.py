@@ -275,8 +275,11 @@ def _fill(connection: sa.Connection, table: sa.Table, columns: list[str], archiv
     large = any(isinstance(column.type, sa.LargeBinary) for column in table.columns)
     with archive.open(f"{table.name}.jsonl") as lines:
         rows = (dict(zip(columns, map(_read, json.loads(line)), strict=True)) for line in lines)
-        while batch := list(islice(rows, _LARGE_ROWS if large else _ROWS)):
-            connection.execute(sa.insert(table), batch)
+        try:
+            while batch := list(islice(rows, _LARGE_ROWS if large else _ROWS)):
+                connection.execute(sa.insert(table), batch)
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            raise UserError(f"{archive.filename} holds what no backup of Celosia does.") from None
 
 
 def _advance(connection: sa.Connection, table: sa.Table) -> None:

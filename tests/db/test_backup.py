@@ -168,6 +168,38 @@ def test_foreign_files_are_refused(full: Store, tmp_path: Path) -> None:
         back_up(full.database, good)
 
 
+@pytest.mark.parametrize(
+    "row",
+    ["{no", "[1]", "1", "null", '[{"q": 1}, "a", "admin", null, null, true, {"t": "x"}]',
+     '[1, "a", "admin", null, null, true, {"t": 5}]', '[1, {"b": "%"}, "admin", null, null, true, 1]',
+     '[99999999999999999999, "a", "admin", null, null, true, {"t": "2026-01-01T00:00:00+00:00"}]',
+     '[1, "a", "king", null, null, true, {"t": "2026-01-01T00:00:00+00:00"}]', "[" * 100_000],
+    ids=lambda row: row[:20],
+)  # fmt: skip
+def test_rows_that_somebody_else_wrote_are_refused_and_nothing_is_written(
+    full: Store, row: str, tmp_path: Path
+) -> None:
+    """Whoever makes a backup can make its digests, too."""
+    good = tmp_path / "good"
+    back_up(full.database, good)
+    body = f"{row}\n".encode()
+    with zipfile.ZipFile(good) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members.pop("manifest.json"))
+    manifest["tables"]["account"]["sha256"] = hashlib.sha256(body).hexdigest()
+    text = json.dumps(manifest).encode()
+    with zipfile.ZipFile(tmp_path / "other", "w") as archive:
+        for name, content in {**members, "account.jsonl": body, "manifest.json": text}.items():
+            archive.writestr(name, content)
+        archive.comment = hashlib.sha256(text).hexdigest().encode()
+    (tmp_path / "new").mkdir()
+    other = new_store(tmp_path / "new" / "x.sqlite3")
+    with pytest.raises((UserError, OperatorError)):
+        restore(other.database, tmp_path / "other")
+    assert not any(contents(other.database).values())
+    other.close()
+
+
 def test_a_backup_is_of_one_moment(full: Store, tmp_path: Path) -> None:
     """While it is written others write: it shows what was when it began."""
     before = contents(full.database)
