@@ -330,7 +330,7 @@ class _Solver:
             definition = plan.definition
             cause = "A number of the formula is too large."
             raise UserError(definition.source.mistake(definition.at, cause, "Simplify it."))
-        if plan.definition.is_text and self.ev.gives_texts:
+        if plan.definition.is_text and self.ev.gives_texts and not self.source.hides:
             form = plan.definition.member.format or ""
             self.texts.update(
                 (row, format_text(value, form, "en"))

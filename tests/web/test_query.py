@@ -262,6 +262,31 @@ def test_large_numbers_on_the_way_are_no_matter(site: ASGIApp, formula: str, val
     assert answer.json()["value"] == [value if value is None else pytest.approx(value)]
 
 
+@pytest.mark.parametrize(
+    ("formula", "number"),
+    [
+        ('Format([Measures].[Income] / 3, "0.0")', "[Measures].[Income] / 3, FORMAT_STRING = '0.0'"),
+        ('(Format([Measures].[Taxpayers], "0"))', "[Measures].[Taxpayers], FORMAT_STRING = '0'"),
+        ('Format([Measures].[Taxpayers], "yes/no")', None),
+        ('Format([Measures].[Taxpayers] - 1000000, "0;;\\\\-;none")', None),
+        ('Format([Measures].[Income], "0") || " euros"', None),
+        ('Format(NULL, "0")', None),
+        ("CStr([Measures].[Income])", None),
+        ('IIf([Measures].[Income] > 7000000, Format([Measures].[Income], "0"), "few")', None),
+    ],
+)
+def test_texts_made_of_figures_are_answered_in_every_format(
+    site: ASGIApp, formula: str, number: str | None
+) -> None:
+    mdx = f"WITH MEMBER [Measures].[X] AS {formula} {SELECT.replace('Taxpayers', 'X', 1)}{WHERE}"
+    for form in QUERY_FORMATS:
+        answer = ask(site, f"/en/query.{form.extension}?{httpx.QueryParams(mdx=mdx)}")
+        assert answer.status_code == 200, (form.extension, formula)
+    if number is not None:
+        # A format alone is a number that is printed by it, as on sheets.
+        assert post(site, mdx).json()["value"] == post(site, mdx.replace(formula, number)).json()["value"]
+
+
 def test_what_a_mistake_says_again_is_short(site: ASGIApp) -> None:
     """However long a name or function is, so that the sentence is found in the reader's language too."""
     name = "x" * 100_000
