@@ -14,16 +14,17 @@ Arrays = Sequence[FloatArray]
 
 def quantile(arrays: Arrays) -> FloatArray:
     """The value that so many per cent (the first array) of the others aren't above, between two of them in
-    proportion; cells that are empty don't count."""
+    proportion; cells that are empty don't count. Of an empty share there is none."""
     share = np.clip(arrays[0] / 100, 0, 1)
     table = np.sort(np.stack(np.broadcast_arrays(*arrays[1:])), axis=0)
     n = (~np.isnan(table)).sum(axis=0)
-    place = share * np.maximum(n - 1, 0)
+    place = np.nan_to_num(share) * np.maximum(n - 1, 0)
     low = np.floor(place).astype(np.int64)
     high = np.minimum(low + 1, np.maximum(n - 1, 0))
     column = np.arange(table.shape[1])
     below, above = table[low, column], table[high, column]
-    result: FloatArray = np.where(n > 0, below + (above - below) * (place - low), np.nan)
+    found = (n > 0) & ~np.isnan(share)
+    result: FloatArray = np.where(found, below + (above - below) * (place - low), np.nan)
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable
@@ -74,6 +75,23 @@ def test_quantiles_lie_between_values_in_proportion(values: list[int | None], sh
     else:
         wanted = statistics.quantiles(known, n=100, method="inclusive")[share - 1]
         assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+#: Functions of cells, and how many they take.
+ODD = {1: "abs int exp log sqrt cint fix not sin log10", 3: "if quantile sum median stdev rank round point"}
+ODD[2] = (
+    f"quantile power ratio mod atan2 round log correlation covariance slope r2 error-variance rank {ODD[1]}"
+)
+NUMBERS = (math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 2.5, 50.0, 101.0, 1e308, -1e308, 1e-308)
+
+
+@pytest.mark.parametrize(("name", "count"), [(name, n) for n, names in ODD.items() for name in names.split()])
+def test_no_cell_however_odd_breaks_a_function(name: str, count: int) -> None:
+    cells = [np.array(column) for column in zip(*itertools.product(NUMBERS, repeat=count), strict=True)]
+    found = compute(name, cells)
+    assert (found.dtype, found.shape) == (np.float64, cells[0].shape)
+    if name == "quantile":
+        assert np.isnan(found[np.isnan(cells[0])]).all()
 
 
 @given(st.lists(CELL, min_size=1, max_size=15))
