@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, unquote_to_bytes
 
 from starlette.types import Scope
 
@@ -62,22 +62,27 @@ def locate(scope: Scope, marks: Sequence[ReleaseMark]) -> Located:
     """The release of a request, among those that there are."""
     path: str = scope["path"]
     query: bytes = scope["query_string"]
-    asks_moment = AS_OF.encode() in query
+    moments = _moments(query)
     if path.startswith(_OLD):
         name, _, rest = path[len(_OLD) :].partition("/")
-        if asks_moment:
+        if moments:
             return Located(None, f"/{rest}", refusal=400)
         found = next((mark for mark in marks if mark.id == name), None)
         return _located(found, f"/{rest}", lasting=True)
-    if asks_moment:
-        wishes = parse_qs(query.decode("latin-1"), keep_blank_values=True).get(AS_OF, [])
-        if wishes:
-            moment = read_moment(wishes[0]) if len(wishes) == 1 else None
-            if moment is None:
-                return Located(None, path, refusal=400)
-            return _located(as_of(marks, moment), path, lasting=False)
+    if moments:
+        moment = read_moment(moments[0]) if len(moments) == 1 else None
+        if moment is None:
+            return Located(None, path, refusal=400)
+        return _located(as_of(marks, moment), path, lasting=False)
     mark = live(marks)
     return Located(mark.id if mark is not None else None, path)
+
+
+def _moments(query: bytes) -> list[str]:
+    """What a query string gives as `AS_OF`, in whichever spelling of that name."""
+    if AS_OF.encode() not in (unquote_to_bytes(query) if b"%" in query else query):
+        return []
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True).get(AS_OF, [])
 
 
 def _located(mark: ReleaseMark | None, path: str, lasting: bool) -> Located:

@@ -129,6 +129,17 @@ def test_every_moment_that_is_printed_finds_its_release(fraction: int) -> None:
         assert (answer.status_code, answer.content) == (200, ask(site, f"/r/r1{CSV}").content), moment
 
 
+@pytest.mark.parametrize("name", ["as%4Ff", "%61sOf", "%61%73%4f%66"])
+def test_a_moment_counts_in_every_spelling_of_its_name(site: ASGIApp, name: str) -> None:
+    assert ask(site, f"{CSV}?{name}=2026-11-27").content == ask(site, f"/r/r1{CSV}").content
+    assert ask(site, f"/r/r2{CSV}?{name}=2026-11-27").status_code == 400
+
+
+@pytest.mark.parametrize("prefix", ["", "/r/r1"])
+def test_the_word_for_a_moment_may_be_sought(site: ASGIApp, prefix: str) -> None:
+    assert ask(site, f"{prefix}/en/search?q=asOf").status_code == 200
+
+
 @pytest.mark.parametrize("language", ["en", "es"])
 def test_a_moment_before_the_first_release_is_told(site: ASGIApp, language: str) -> None:
     said = [

@@ -407,6 +407,7 @@ def test_rubbish_is_a_fault(address: str, body: bytes) -> None:
     ("asked", "told"),
     [
         (discover("MDSCHEMA_NOTHING"), "MDSCHEMA_NOTHING"),
+        (discover(""), "Discover has no RequestType"),
         (discover("MDSCHEMA_CUBES", "<COLOUR>red</COLOUR>"), "COLOUR"),
         (execute("SELECT FROM Tax", "<Format>Spoken</Format>"), "Format"),
         (execute("SELECT FROM Tax", "<Content>Some</Content>"), "Content"),

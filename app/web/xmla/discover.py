@@ -310,8 +310,10 @@ def discover(request: Request, catalogue: Catalogue, language: str) -> str:
     FaultError
         When there is none of this name, or it can't be restricted so.
     """
+    if not request.request_type:
+        raise client_fault("Discover has no RequestType.")
     if request.request_type not in ROWSETS:
-        raise client_fault(f"There is no rowset {request.request_type[:80] or 'without a name'} here.")
+        raise client_fault(f"There is no rowset {request.request_type[:80]} here.")
     rowset, make = ROWSETS[request.request_type]
     known = {name.upper(): name for name in rowset.restrictions}
     unknown = sorted(request.restrictions.keys() - known.keys())
