@@ -153,8 +153,10 @@ class Desk:
         contents = self._contents.get(request.scope[RELEASE] or "")
         offered = contents.catalogue.languages if contents is not None else INTERFACE
         first = request.scope["path"].lstrip("/").partition("/")[0]
+        # Addresses for programs name the language in their query string.
+        named = request.query_params.get("lang", "") if first == "api" else first
         language = (
-            first if first in offered else preferred(request.headers.get("accept-language", ""), offered)
+            named if named in offered else preferred(request.headers.get("accept-language", ""), offered)
         )
         prefix = located(request).prefix
         return language, Site(contents, language, "", prefix) if contents is not None else None

@@ -263,6 +263,34 @@ def test_large_numbers_on_the_way_are_no_matter(site: ASGIApp, formula: str, val
 
 
 @pytest.mark.parametrize(
+    ("method", "address", "body", "status"),
+    [
+        ("POST", "mdx?format=exe", b"SELECT", 400),
+        ("POST", "mdx?", b"", 400),
+        ("POST", "mdx?", b"S" * (1 << 20 | 1), 413),
+        ("POST", "mdx?colour=red", b"SELECT", 400),
+        ("GET", "mdx?", b"", 405),
+        ("GET", "data/dataflow/*/Tax/*?limit=x", b"", 400),
+        ("GET", "data/dataflow/*/Tax/*?format=exe", b"", 400),
+        ("GET", "data/dataflow/*/Nope/*?", b"", 404),
+        ("GET", "structure/dataflow/*/Tax/9?", b"", 404),
+        ("GET", "dataflows?asOf=2020-01-01", b"", 404),
+    ],
+)
+def test_a_refusal_is_in_the_language_that_the_address_names(
+    site: ASGIApp, method: str, address: str, body: bytes, status: int
+) -> None:
+    told = {"content-type": "text/plain", "accept-language": "en"}
+    answers = {
+        language: ask(site, f"/api/v1/{address}&lang={language}", method, told, body)
+        for language in ("en", "es", "xx")
+    }
+    assert {answer.status_code for answer in answers.values()} <= {status, 400}
+    assert answers["es"].status_code == status
+    assert answers["es"].json()["title"] != answers["en"].json()["title"]
+
+
+@pytest.mark.parametrize(
     ("formula", "number"),
     [
         ('Format([Measures].[Income] / 3, "0.0")', "[Measures].[Income] / 3, FORMAT_STRING = '0.0'"),
