@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -12,6 +13,7 @@ from lxml.html import HtmlElement
 from app.domain.progress import ProgressCallback, StepProgress
 from app.redteam.algebra import Meaning
 from app.redteam.bounds import Intervals, interval_of_cells, narrowed
+from app.redteam.derived import derived_leaks
 from app.redteam.exports import DRAWING, FRAGMENT, READERS, export_leaks
 from app.redteam.knowledge import Knowledge, Observation
 from app.redteam.maxima import told_extremes
@@ -22,6 +24,7 @@ from app.redteam.pages import (
     parse_page,
     read_block,
     rows_as_printed,
+    shows_of,
 )
 from app.redteam.relations import System, build_system
 from app.redteam.report import Finding, Kind, PageLeak, Promise, Report
@@ -36,6 +39,8 @@ TOLERANCE = 1e-6
 COPIES = frozenset({"xlsx", DRAWING, FRAGMENT, *READERS})
 #: Columns that each table is sorted by.
 SORTED_COLUMNS = 2
+#: Choices of each table of which derived figures are read.
+DERIVED = 4
 
 Promises = Mapping[str, Mapping[Coordinates, Promise]]
 
@@ -116,6 +121,7 @@ class _Reading:
         self.notes: list[str] = []
         self._site = site
         self._sheets: dict[str, Page] = {}
+        self._derived: Counter[tuple[str, str]] = Counter()
         self._meanings: dict[tuple[str, tuple[tuple[str, str], ...]], Meaning] = {}
 
     def page(self, page: Page) -> None:
@@ -148,14 +154,14 @@ class _Reading:
             if page.first and any(row.hidden for row in listed.rows):
                 self._sort(page, query, block)
                 self._draw(page, query, meaning, block, listed)
+                self._derive(page, query, meaning, listed)
 
     def _sort(self, page: Page, query: Query, block: HtmlElement) -> None:
         """Ask for the table sorted by its first columns: do hidden cells come in an order of their own?"""
         published = rows_as_printed(block)
         columns = max((len(row) for row in published), default=2) - 2
         for column in range(1, min(columns, SORTED_COLUMNS) + 1):
-            joint = "&" if "?" in page.address else "?"
-            address = f"{page.address}{joint}{urlencode({f'sort.{query.identity}': column})}"
+            address = asking(page.address, **{f"sort.{query.identity}": str(column)})
             text = self._site.text(address)
             found = block_of(parse_page(text), query.identity, query.position) if text else None
             if found is None:
@@ -175,6 +181,28 @@ class _Reading:
             if drawn is not None:
                 self._block(query, drawn, listed, address)
                 self._elsewhere(query, meaning, drawn, listed)
+
+    def _derive(self, page: Page, query: Query, meaning: Meaning, listed: Document) -> None:
+        """Ask for everything that the page offers to show the figures as."""
+        table = (urlsplit(page.address).path, query.identity)
+        self._derived[table] += 1
+        if self._derived[table] > DERIVED:
+            return
+        form = self._site.text(asking(page.address, edit=query.identity), linked=False)
+        if form is None:
+            return
+        structure = self.cubes[query.cube].structure
+        for show in shows_of(parse_page(form), query.identity):
+            said = {f"show.{query.identity}": show}
+            file, address = asking(query.downloads["csv"], **said), asking(page.address, **said)
+            made, text = self._document("csv", file, linked=False), self._site.text(address, linked=False)
+            if made is None or text is None:
+                continue
+            for leak in derived_leaks(show, made.rows, listed.rows, structure):
+                self._note_leak(query, meaning, listed.rows[leak.row], leak, file)
+            block = block_of(parse_page(text), query.identity, query.position)
+            if block is not None:
+                self._block(query, block, made, address)
 
     def arranged(self, address: str, text: str) -> None:
         """A sheet in another arrangement, each of its tables against its own download."""
@@ -217,8 +245,8 @@ class _Reading:
             self._meanings[key] = Meaning(structure, query.formulas)
         return self._meanings[key]
 
-    def _document(self, kind: str, address: str) -> Document | None:
-        text = self._site.text(address)
+    def _document(self, kind: str, address: str, linked: bool = True) -> Document | None:
+        text = self._site.text(address, linked)
         if text is None:
             return None
         try:
@@ -276,6 +304,11 @@ class _Reading:
             self.findings.append(
                 Finding(knowledge.label(identity), leak.kind, leak.lower, leak.upper, True, address)
             )
+
+
+def asking(address: str, **said: str) -> str:
+    """An address with further fields."""
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(said)}"
 
 
 def _coordinates(row: TableRow, structure: Structure) -> Coordinates:

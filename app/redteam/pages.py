@@ -45,6 +45,12 @@ def links_of(block: HtmlElement) -> Iterator[str]:
             yield parts._replace(scheme="", netloc="").geturl()
 
 
+def shows_of(page: HtmlElement, identity: str) -> list[str]:
+    """What the form of a query offers to show its figures as, in the words of addresses."""
+    chosen = (select for select in page.iter("select") if select.get("name") == f"show.{identity}")
+    return [said for select in chosen for option in select.iter("option") if (said := option.get("value"))]
+
+
 def read_block(block: HtmlElement, rows: Sequence[TableRow]) -> tuple[list[PageLeak], str]:
     """Leaks of a query's part of a page against its download, and what couldn't be read of it."""
     leaks: list[PageLeak] = []

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["shown elsewhere", "in the page", "drawn", "by a ratio", "by order", "computed", "too narrow"]
+Kind = Literal[
+    "shown elsewhere",
+    "in the page",
+    "drawn",
+    "by a ratio",
+    "by order",
+    "worked out",
+    "computed",
+    "too narrow",
+]
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,8 @@ class Finding:
     kind : str
         ``shown elsewhere`` and ``in the page``: the number itself stands somewhere; ``drawn``: a mark of
         a chart gives it; ``by a ratio``: a shown ratio is made of it; ``by order``: a sorted
-        table ranks hidden cells; ``computed``: the relations leave one number; ``too narrow``: they leave
+        table ranks hidden cells; ``worked out``: the site's own share, change or index of it is shown;
+        ``computed``: the relations leave one number; ``too narrow``: they leave
         less than is promised.
     lower, upper : float
         Where the cell is.

@@ -65,7 +65,6 @@ class Site:
     _read: set[str] = field(default_factory=set)
 
     def _get(self, address: str) -> httpx.Response | None:
-        self._read.add(address)
         try:
             response = self.client.get(address, follow_redirects=True)
         except httpx.HTTPError as error:
@@ -78,11 +77,18 @@ class Site:
 
     def content(self, address: str) -> bytes | None:
         """A document's bytes; None when it can't be had, which is noted."""
+        self._read.add(address)
         response = self._get(address)
         return None if response is None else response.content
 
-    def text(self, address: str) -> str | None:
-        """A document's text; None when it can't be had, which is noted."""
+    def text(self, address: str, linked: bool = True) -> str | None:
+        """A document's text; None when it can't be had, which is noted.
+
+        Of one that isn't ``linked``, but asked for by a form, the links lead to more of its kind: they aren't
+        followed, nor is it one of a sheet's arrangements.
+        """
+        if linked:
+            self._read.add(address)
         response = self._get(address)
         if response is None:
             return None
@@ -91,7 +97,7 @@ class Site:
             if not kind.startswith(_DRESS):
                 self.notes.append(f"{address}: a document of a kind that isn't read ({kind or 'unnamed'})")
             return None
-        if kind == "text/html":
+        if kind == "text/html" and linked:
             self._follow(str(response.url), response.text)
         return response.text
 
@@ -235,4 +241,6 @@ def _hierarchy(document: Mapping[str, Any]) -> PublicHierarchy:
         )
         for member in document["members"]
     }
-    return PublicHierarchy(document["unique_name"], members, document.get("default_member"))
+    return PublicHierarchy(
+        document["unique_name"], members, document.get("default_member"), bool(document.get("time"))
+    )

@@ -22,11 +22,13 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class PublicHierarchy:
-    """``members`` in hierarchical order; ``default`` is the one meant when a table doesn't name any."""
+    """``members`` in hierarchical order; ``default`` is the one meant when a table doesn't name any, ``time``
+    says whether they are periods."""
 
     name: str
     members: Mapping[str, Member]
     default: str | None
+    time: bool = False
 
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:

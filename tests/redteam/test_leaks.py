@@ -206,6 +206,19 @@ def test_a_bar_that_only_a_reader_asks_for_is_found(office: Path, truth: Truth) 
     assert any("fold." in finding.where for finding in report.findings)
 
 
+@pytest.mark.parametrize(
+    ("kind", "found"), [(b"text/csv", "worked out"), (b"text/html", "in the page")], ids=["file", "page"]
+)
+def test_a_share_of_a_hidden_figure_is_found(office: Path, kind: bytes, found: str) -> None:
+    def tell(document: str) -> str:
+        return re.sub(r">\[c\]</abbr>", ">12.3</abbr>", document.replace(",,Q,C,", ",12.3,A,F,"))
+
+    with site(office, around=lambda app: Rewriting(app, tell, b"show.table=share-0", kind)) as client:
+        report = attack(client)
+    assert {finding.kind for finding in report.findings} == {found}
+    assert all("show.table=share-0" in finding.where for finding in report.findings)
+
+
 @pytest.fixture(scope="module")
 def namesakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A town, too small to be shown, called as its region, and both drawn in one chart."""
@@ -254,10 +267,13 @@ def test_a_hidden_namesake_is_found(namesakes: Path) -> None:
 class Rewriting:
     """An application whose pages pass through other hands, those that are asked with a field alone."""
 
-    def __init__(self, app: ASGIApp, rewrite: Callable[[str], str], field: bytes = b"") -> None:
+    def __init__(
+        self, app: ASGIApp, rewrite: Callable[[str], str], field: bytes = b"", kind: bytes = b"text/html"
+    ) -> None:
         self._app = app
         self._rewrite = rewrite
         self._field = field
+        self._kind = kind
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start: Message = {}
@@ -273,7 +289,7 @@ class Rewriting:
             body = b"".join(parts)
             headers = [(n, v) for n, v in start["headers"] if n.lower() != b"content-length"]
             asked_so = self._field in scope["query_string"]
-            if asked_so and any(b"text/html" in value for _, value in headers):
+            if asked_so and any(self._kind in value for _, value in headers):
                 body = self._rewrite(body.decode()).encode()
             await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
             await send({"type": "http.response.body", "body": body})
