@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.cube import Hierarchy
-from app.domain.masked import AxisMember, CellStatus, CellStyle, MaskedCellSet
+from app.domain.masked import AxisMember, CellStatus, CellStyle, FloatArray, MaskedCellSet
 from app.domain.numbers import rounded
 from app.web.language import marked as _
 from app.web.language import translations
@@ -98,18 +98,29 @@ def derive(
         # A part of nothing, or of less, is no share of it.
         found[(found == CellStatus.SHOWN) & ~(base > 0)] = CellStatus.EMPTY
     shown = found == CellStatus.SHOWN
-    made = np.full(len(status), np.nan)
+    with np.errstate(over="ignore"):
+        made = _worked_out(np.where(shown, values, np.nan), base, show)
+    # Larger than any number: none that could be said.
+    beyond = shown & np.isinf(made)
+    found[beyond], made[beyond] = CellStatus.EMPTY, np.nan
+    shown = found == CellStatus.SHOWN
     if show == CHANGE:
-        made[shown] = values[shown] - base[shown]
         for number, one in enumerate(table.styles):
             mine = shown & (table.style == number)
             made[mine] = rounded(made[mine], one.decimals)
         return replace(table, status=found, values=made, texts={})
-    made[shown] = rounded(100 * (values[shown] / base[shown]) - (100 if show == GROWTH else 0), _DIGITS)
+    made[shown] = rounded(made[shown], _DIGITS)
     units = [{"en": "%"}] if show != INDEX else [_unit(one) for one in _distinct(other)]
     styles = tuple(CellStyle(_FORM, _DIGITS, unit) for unit in units)
     numbers = style if show == INDEX else np.zeros(len(status), np.int32)
     return replace(table, status=found, values=made, style=numbers, styles=styles, texts={})
+
+
+def _worked_out(values: FloatArray, base: FloatArray, show: str) -> FloatArray:
+    """The figures before they are rounded, nan where one of the two is."""
+    if show == CHANGE:
+        return values - base
+    return 100 * (values / np.where(base > 0, base, np.nan)) - (100 if show == GROWTH else 0)
 
 
 def _total(members: Members) -> AxisMember | None:

@@ -124,6 +124,20 @@ def test_a_share_of_nothing_or_less_is_none() -> None:
     assert not np.any(made.status == SHOWN)
 
 
+@pytest.mark.parametrize(("show", "address"), [("change", YEARS), ("growth", YEARS), ("share-0", PLACES)])
+@pytest.mark.parametrize("large", [1e15, 1e17, 1.7e308])
+def test_a_figure_larger_than_any_number_is_none(
+    show: str, address: tuple[str, str, tuple[str, ...]], large: float
+) -> None:
+    masked = published(address)
+    shown = masked.status == SHOWN
+    for odd in ([-large, large], [1e-15, large]):
+        values = np.where(shown, np.resize(odd, shown.size), np.nan)
+        made = arrange(replace(masked, values=values), Arrangement(show=show), CUBE)
+        assert np.isfinite(made.values[made.status == SHOWN]).all()
+        assert np.isnan(made.values[made.status != SHOWN]).all()
+
+
 shows = st.sampled_from(["share-0", "share-2", "change", "growth", "index"])
 
 
