@@ -35,7 +35,8 @@ def templates(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile("(.+?)".join(re.escape(part) for part in text.split(_GAP)), re.DOTALL)
+    # What somebody wrote there may be an empty text.
+    return re.compile("(.*?)".join(re.escape(part) for part in text.split(_GAP)), re.DOTALL)
 
 
 def translated(mistakes: Iterable[Mistake], told: Callable[[str], str]) -> tuple[Mistake, ...]:

@@ -263,6 +263,18 @@ def test_large_numbers_on_the_way_are_no_matter(site: ASGIApp, formula: str, val
 
 
 @pytest.mark.parametrize(
+    "formula",
+    ["DatePart('', '2021-03-05')", "[Sex].CurrentMember.Properties('')", "CDate('')", "StrToMember('')"],
+)
+def test_a_mistake_about_an_empty_text_is_told_in_the_readers_language(site: ASGIApp, formula: str) -> None:
+    mdx = f"WITH MEMBER [Measures].[X] AS {formula} SELECT {{[Measures].[X]}} ON 0 FROM [Tax]"
+    english, spanish = (
+        post(site, mdx, accept_language=language).json()["errors"][0]["cause"] for language in ("en", "es")
+    )
+    assert english != spanish
+
+
+@pytest.mark.parametrize(
     ("method", "address", "body", "status"),
     [
         ("POST", "mdx?format=exe", b"SELECT", 400),
