@@ -153,8 +153,9 @@ class Desk:
         contents = self._contents.get(request.scope[RELEASE] or "")
         offered = contents.catalogue.languages if contents is not None else INTERFACE
         first = request.scope["path"].lstrip("/").partition("/")[0]
-        # Addresses for programs name the language in their query string.
-        named = request.query_params.get("lang", "") if first == "api" else first
+        # Addresses for programs name the language in their query string; one said twice is none.
+        said = request.query_params.getlist("lang") if first == "api" else [first]
+        named = said[0] if len(said) == 1 else ""
         language = (
             named if named in offered else preferred(request.headers.get("accept-language", ""), offered)
         )
