@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.completeness import joined
 from app.domain.crawled import CubeCells
 from app.domain.cube import Cube, IntArray
 from app.domain.equation import Equations, Floats
@@ -110,26 +111,15 @@ class Behind:
 
     def and_more(self, other: Behind, n: int) -> Behind:
         """Both, the other's cells last, behind a table of ``n`` cells."""
-        mine, theirs = self.equations, other.equations
+        theirs = other.equations
         shifted = np.where(theirs.indices >= n, theirs.indices + len(self), theirs.indices)
         columns = ("value", "lower", "lpl", "upl", "spl")
         value, lower, lpl, upl, spl = (
             np.concatenate([getattr(self, column), getattr(other, column)]) for column in columns
         )
-        return Behind(
-            value,
-            lower,
-            lpl,
-            upl,
-            spl,
-            (*self.names, *other.names),
-            Equations(
-                np.concatenate([mine.indptr, mine.indptr[-1] + theirs.indptr[1:]]),
-                np.concatenate([mine.indices, shifted]),
-                np.concatenate([mine.coefs, theirs.coefs]),
-                np.concatenate([mine.rhs, theirs.rhs]),
-            ),
-        )
+        names = (*self.names, *other.names)
+        relations = joined(self.equations, replace(theirs, indices=shifted))
+        return Behind(value, lower, lpl, upl, spl, names, relations)
 
 
 def row_hashes(columns: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
