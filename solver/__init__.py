@@ -1,8 +1,11 @@
 """Cell suppression: which cells of linked tables to hide so that nothing hidden can be worked out.
 
+Or, instead of hiding cells, a table that is adjusted.
+
 A package of its own: ``from solver import Instance, solve, audit`` or ``python -m solver``.
 """
 
+from solver.adjust import Adjustment, AdjustmentReport, adjust, audit_adjustment
 from solver.audit import AuditReport, Exposure, InsiderInterval, audit, insider_intervals
 from solver.errors import (
     InfeasibleError,
@@ -10,16 +13,20 @@ from solver.errors import (
     InternalError,
     MultipleInputError,
     SolverError,
+    UndecidedError,
     UnreachableLevelError,
 )
 from solver.explain import Explanation, explain
 from solver.hierarchy import Hierarchy
 from solver.instance import Insider, Instance, Status
 from solver.protect import Protection, protect
+from solver.publish import IntervalTable, publish_intervals
 from solver.solution import Progress, Solution
 from solver.solve import solve
 
 __all__ = [
+    "Adjustment",
+    "AdjustmentReport",
     "AuditReport",
     "Explanation",
     "Exposure",
@@ -30,16 +37,21 @@ __all__ = [
     "InsiderInterval",
     "Instance",
     "InternalError",
+    "IntervalTable",
     "MultipleInputError",
     "Progress",
     "Protection",
     "Solution",
     "SolverError",
     "Status",
+    "UndecidedError",
     "UnreachableLevelError",
+    "adjust",
     "audit",
+    "audit_adjustment",
     "explain",
     "insider_intervals",
     "protect",
+    "publish_intervals",
     "solve",
 ]

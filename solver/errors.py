@@ -5,6 +5,7 @@ SolverError
 │   └── MultipleInputError   all of its mistakes in one go
 ├── InfeasibleError          whoever set the rules: no pattern can protect these cells
 │   └── UnreachableLevelError    the levels ask for more than the external bounds allow
+├── UndecidedError           whoever set the limit: it was reached before there was an answer
 └── InternalError            us
     └── NumericalError       us, where floating point gives up
 """
@@ -122,18 +123,60 @@ class Obstacle:
         return "; ".join(parts)
 
 
-class InfeasibleError(SolverError):
-    """No allowed pattern protects every cell; proven, with what stands in the way."""
+@dataclass(frozen=True)
+class Conflict:
+    """Cells of a table whose values can't all be changed as they must be.
 
-    def __init__(self, obstacles: tuple[Obstacle, ...], remedy: str = "") -> None:
-        self.obstacles = obstacles
-        shown = "\n".join(f"- {obstacle}" for obstacle in obstacles[:20])
-        more = f"\n… and {len(obstacles) - 20} more" if len(obstacles) > 20 else ""
-        super().__init__(f"no suppression pattern is safe:\n{shown}{more}\n{remedy}".strip())
+    Attributes
+    ----------
+    cells
+        Names of cells that can't all leave their protection intervals, or take a multiple nearby.
+    relations
+        Indices of the relations that tie them.
+    spelled
+        The same relations by the names of their cells.
+    kept
+        Names of the cells in these that keep their value.
+    """
+
+    cells: tuple[str, ...]
+    relations: tuple[int, ...]
+    spelled: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        others = f" and {len(self.cells) - 20} more" if len(self.cells) > 20 else ""
+        cells = ", ".join(self.cells[:20]) + others
+        more = f" and {len(self.spelled) - _TOLD} more" if len(self.spelled) > _TOLD else ""
+        kept = f"; cells that keep their value: {', '.join(self.kept[:20])}" if self.kept else ""
+        by = f" by {', '.join(self.spelled[:_TOLD])}{more}" if self.spelled else ""
+        return f"cells {cells} can't change together{by}{kept}"
+
+
+class InfeasibleError(SolverError):
+    """What was asked for doesn't exist; proven, with what stands in the way."""
+
+    def __init__(
+        self,
+        obstacles: tuple[Obstacle, ...],
+        remedy: str = "",
+        *,
+        what: str = "no suppression pattern is safe",
+        conflict: Conflict | None = None,
+    ) -> None:
+        self.obstacles, self.conflict = obstacles, conflict
+        lines = [*obstacles, *([] if conflict is None else [conflict])]
+        shown = "\n".join(f"- {line}" for line in lines[:20])
+        more = f"\n… and {len(lines) - 20} more" if len(lines) > 20 else ""
+        super().__init__(f"{what}:\n{shown}{more}\n{remedy}".strip())
 
 
 class UnreachableLevelError(InfeasibleError):
     """Protection levels that the external bounds of the cell itself rule out."""
+
+
+class UndecidedError(SolverError):
+    """Time or work ended before an answer was found, and none is ruled out."""
 
 
 class InternalError(SolverError):

@@ -93,20 +93,22 @@ def _listed(terms: list[str]) -> str:
     return (" + ".join(terms[:_MOST_TERMS]) or "0") + more
 
 
-def obstacles(instance: Instance, cells: IntArray, most: int = 20) -> tuple[Obstacle, ...]:
-    """What keeps cells (int64[k]) exposed even when everything allowed is hidden."""
-    everything = np.array(instance.may_hide)
+def obstacles(
+    instance: Instance, cells: IntArray, most: int = 20, *, hidden: BoolArray | None = None
+) -> tuple[Obstacle, ...]:
+    """What keeps cells (int64[k]) exposed even when everything allowed, or all of `hidden`, is hidden."""
+    everything = np.array(instance.may_hide) if hidden is None else hidden
     exposures = exposures_among(instance, everything, np.unique(cells)[:most])
-    return tuple(_obstacle(instance, exposure) for exposure in exposures)
+    return tuple(_obstacle(instance, exposure, ~everything) for exposure in exposures)
 
 
-def _obstacle(instance: Instance, exposure: Exposure) -> Obstacle:
+def _obstacle(instance: Instance, exposure: Exposure, kept: BoolArray) -> Obstacle:
     relations = sorted({relation for proof in exposure.certificate for relation in proof})
     parts = [instance.indices[instance.indptr[r] : instance.indptr[r + 1]] for r in relations]
     cells = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
     fixed = instance.lower_bound[cells] == instance.upper_bound[cells]
     empty = (instance.value[cells] == instance.lower_bound[cells]) & (instance.value[cells] == 0)
-    shown = instance.status[cells] == Status.SHOWN
+    shown = kept[cells]
     return Obstacle(
         cell=exposure.name,
         attacker=exposure.attacker,

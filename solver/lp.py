@@ -247,6 +247,15 @@ class LinearProgram:
         """Remove the rows of these numbers; the others keep their order."""
         self._check(self._highs.deleteRows(len(rows), np.asarray(rows, dtype=np.int32)), "rows")
 
+    def propose(self, columns: IntArray, values: FloatArray) -> None:
+        """Values of integral columns that the next solve of a mixed-integer program tries first."""
+        self._check(
+            self._highs.setSolution(
+                len(columns), np.asarray(columns, dtype=np.int32), np.asarray(values, dtype=np.float64)
+            ),
+            "values",
+        )
+
     def keep_cuts(self) -> None:
         """Have HiGHS hand over its root cuts (:attr:`pool`), and spend nothing on incumbents."""
         highs = self._highs
