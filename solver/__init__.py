@@ -1,6 +1,6 @@
 """Cell suppression: which cells of linked tables to hide so that nothing hidden can be worked out.
 
-Or, instead of hiding cells, a table that is adjusted.
+Or, instead of hiding cells, tables that are changed: adjusted, or rounded.
 
 A package of its own: ``from solver import Instance, solve, audit`` or ``python -m solver``.
 """
@@ -21,6 +21,7 @@ from solver.hierarchy import Hierarchy
 from solver.instance import Insider, Instance, Status
 from solver.protect import Protection, protect
 from solver.publish import IntervalTable, publish_intervals
+from solver.rounding import Rounding, RoundingReport, round_table
 from solver.solution import Progress, Solution
 from solver.solve import solve
 
@@ -41,6 +42,8 @@ __all__ = [
     "MultipleInputError",
     "Progress",
     "Protection",
+    "Rounding",
+    "RoundingReport",
     "Solution",
     "SolverError",
     "Status",
@@ -53,5 +56,6 @@ __all__ = [
     "insider_intervals",
     "protect",
     "publish_intervals",
+    "round_table",
     "solve",
 ]

@@ -60,12 +60,12 @@ class Exposure:
 
 @dataclass(frozen=True, eq=False)
 class InsiderInterval:
-    """What an insider knows of a cell that is to be protected against it.
+    """What an attacker, most often an insider, knows of a cell that is to be protected against it.
 
     Attributes
     ----------
     cell, attacker
-        The cell and the insider's name.
+        The cell, and "outsider" or the insider's name.
     interval
         Lowest and highest value that are possible for it.
     required
@@ -170,16 +170,44 @@ def insider_intervals(instance: Instance, hidden: BoolArray) -> tuple[InsiderInt
     require(instance, Instance, "instance", "Give an Instance.")
     hidden = pattern(hidden, "a pattern", instance.n)
     intervals = Intervals(instance, hidden, Clock())
-    found = []
+    return _known_to_insiders(instance, hidden, intervals)
+
+
+def target_intervals(instance: Instance, hidden: BoolArray) -> tuple[InsiderInterval, ...]:
+    """What the outsider can find out about each cell to protect, then each insider about its targets."""
+    intervals = Intervals(instance, hidden, Clock())
+    own = instance.protected
+    levels = (instance.lpl[own], instance.upl[own], instance.spl[own])
+    found = _known_to(instance, hidden, intervals, OUTSIDER, None, own, levels)
+    return found + _known_to_insiders(instance, hidden, intervals)
+
+
+def _known_to_insiders(
+    instance: Instance, hidden: BoolArray, intervals: Intervals
+) -> tuple[InsiderInterval, ...]:
+    found: tuple[InsiderInterval, ...] = ()
     for insider in instance.insiders:
-        for k, cell in enumerate(insider.targets.tolist()):
-            value = float(instance.value[cell])
-            down, up = (
-                intervals.multipliers(cell, side, insider.known)[0] if hidden[cell] else 0.0
-                for side in (-1, 1)
-            )
-            required = (value - insider.lpl[k], value + insider.upl[k], float(insider.spl[k]))
-            found.append(InsiderInterval(cell, insider.name, (value - down, value + up), required))
+        levels = (insider.lpl, insider.upl, insider.spl)
+        found += _known_to(instance, hidden, intervals, insider.name, insider.known, insider.targets, levels)
+    return found
+
+
+def _known_to(
+    instance: Instance,
+    hidden: BoolArray,
+    intervals: Intervals,
+    attacker: str,
+    known: IntArray | None,
+    targets: IntArray,
+    levels: tuple[FloatArray, FloatArray, FloatArray],
+) -> tuple[InsiderInterval, ...]:
+    """What an attacker who knows some cells can find out about others (int64[t], levels float64[t])."""
+    found = []
+    for cell, lower, upper, sliding in zip(targets.tolist(), *levels, strict=True):
+        value = float(instance.value[cell])
+        down, up = (intervals.multipliers(cell, side, known)[0] if hidden[cell] else 0.0 for side in (-1, 1))
+        required = (value - float(lower), value + float(upper), float(sliding))
+        found.append(InsiderInterval(cell, attacker, (value - down, value + up), required))
     return tuple(found)
 
 
