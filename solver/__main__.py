@@ -1,4 +1,4 @@
-"""Command line: ``python -m solver solve|audit|explain|convert|protect|generate FILE …``."""
+"""Command line: ``python -m solver COMMAND FILE …``; ``--help`` lists the commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from solver.formats.convert import convert
 from solver.formats.text import parse_json, read_text
 from solver.generate import add_generate, run_generate
 from solver.instance import BoolArray, Instance, Status
+from solver.outgoing import add_output, add_search, run_adjust, run_intervals, run_round
 from solver.solution import Progress, Solution
 from solver.solve import METHODS, solve
 
@@ -97,6 +99,19 @@ def _parser() -> argparse.ArgumentParser:
             )
         if name == "explain":
             command.add_argument("--cell", required=True, help="name or number of the cell")
+    adjusting = add("adjust", _adjust, "change the table so that no sensitive cell is near its value")
+    adjusting.add_argument("--unit", help="changes are multiples of it (default: the last decimal written)")
+    adjusting.add_argument("--move-zeros", action="store_true", help="zeros may change too")
+    rounding = add("round", _round, "round the table to multiples of a base so that it adds up")
+    rounding.add_argument("--base", required=True, help="values become multiples of it")
+    for command in (adjusting, rounding):
+        add_search(command)
+        add_output(command, problems=True)
+    telling = add(
+        "intervals", _intervals, "write the table with intervals for the cells that a pattern hides"
+    )
+    telling.add_argument("--pattern", metavar="PATTERN", help="hidden cells, one per line, or solve --json")
+    add_output(telling, problems=False)
     converting = add(
         "convert",
         _convert,
@@ -200,6 +215,7 @@ def _print_infeasible(error: InfeasibleError, as_json: bool) -> None:
             }
             for obstacle in error.obstacles
         ],
+        "conflict": None if error.conflict is None else asdict(error.conflict),
     }
     print(json.dumps(answer))
 
@@ -271,6 +287,63 @@ def _explain(options: argparse.Namespace) -> int:
     for relation in found.relations:
         print(f"  Relation {relation}: {spelled(instance, relation)}")
     return OK
+
+
+def _adjust(options: argparse.Namespace) -> int:
+    answer = _searched(run_adjust, options)
+    if answer is None:
+        return INFEASIBLE
+    told = (
+        "{status}: distance {cost:.15g}, lower bound {lower_bound:.15g}, gap {gap:.2%}, {moved} cells changed"
+    )
+    _tell(answer, told.format(**answer), options)
+    return OK
+
+
+def _round(options: argparse.Namespace) -> int:
+    answer = _searched(run_round, options)
+    if answer is None:
+        return INFEASIBLE
+    lines = ["{status}: distance {cost:.15g}, lower bound {lower_bound:.15g}, gap {gap:.2%}".format(**answer)]
+    if answer["steps"] > 1:
+        lines.append(f"no table within one base adds up; cells are less than {answer['steps']} bases away")
+    for known in answer["known"]:
+        if not known["protected"]:
+            ends = ", ".join("…" if end is None else f"{end:.15g}" for end in known["interval"])
+            need = "{:.15g}, {:.15g}".format(*known["required"])
+            lines.append(f"  {known['cell']}: {known['attacker']} knows [{ends}], needs [{need}]")
+    _tell(answer, "\n".join(lines), options)
+    return OK if answer["protects"] else EXPOSED
+
+
+def _intervals(options: argparse.Namespace) -> int:
+    instance = load(options.file)
+    answer = run_intervals(instance, _pattern(instance, options.pattern), options)
+    _tell(answer, f"{answer['hidden']} hidden cells of {instance.n}", options)
+    return OK
+
+
+def _searched(run: Any, options: argparse.Namespace) -> dict[str, Any] | None:
+    """What a search for a changed table gives; None if there is none, which is told."""
+    instance = load(options.file)
+    bar = _Bar(sys.stderr.isatty() and not options.json)
+    try:
+        answer: dict[str, Any] = run(instance, options, bar.update)
+    except InfeasibleError as error:
+        bar.close()
+        _print_infeasible(error, options.json)
+        return None
+    bar.close()
+    return answer
+
+
+def _tell(answer: dict[str, Any], told: str, options: argparse.Namespace) -> None:
+    """An answer as JSON, or in words and its table."""
+    if options.json:
+        print(json.dumps(answer))
+        return
+    print(told, file=sys.stdout if options.output else sys.stderr)
+    print(answer.get("table", ""), end="")
 
 
 def _convert(options: argparse.Namespace) -> int:

@@ -174,9 +174,11 @@ def test_protecting_without_any_rule_is_told(tmp_path: Path, capsys: pytest.Capt
     assert not any(told in notice for notice in _run(capsys, *words, "--rule", "freq<3")[1]["notices"])
 
 
-@pytest.mark.parametrize("command", ["solve", "audit", "explain", "convert", "protect", "generate"])
+@pytest.mark.parametrize(
+    "command", ["solve", "audit", "explain", "adjust", "round", "intervals", "convert", "protect", "generate"]
+)
 def test_help_says_what_file_a_command_takes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert ("a JJ file (.jj, .csp, .gz)" in told) == (command in {"solve", "audit", "explain"})
+    assert ("a JJ file (.jj, .csp, .gz)" in told) == (command not in {"convert", "protect", "generate"})

@@ -22,7 +22,7 @@ def test_the_examples_run(
     assert (result.failed, result.attempted > 20) == (0, True), capsys.readouterr().out
     console = re.findall(r"```console\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
     steps = re.findall(r"\$ python -m solver (.*)\n((?:(?!\$).*\n)*)", "".join(console))
-    assert len(steps) == 5
+    assert len(steps) == 8
     for command, expected in steps:
         capsys.readouterr()
         assert main(shlex.split(command)) == 0, command
