@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 
@@ -21,12 +22,20 @@ class Clock:
         From now.
     work
         In millions.
+    halted
+        Set, from whichever thread, once nobody has any time left; shared with the clocks made of this one.
     """
 
-    def __init__(self, seconds: float | None = None, work: float | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float | None = None,
+        work: float | None = None,
+        halted: threading.Event | None = None,
+    ) -> None:
         self._began = time.perf_counter()
         self._end = None if seconds is None else self._began + seconds
         self._limit = work
+        self._halted = halted or threading.Event()
         self._parent: Clock | None = None
         self.work = 0.0
 
@@ -44,16 +53,22 @@ class Clock:
         OutOfTimeError
             They are.
         """
-        if self._end is not None and time.perf_counter() >= self._end:
+        if self._halted.is_set() or (self._end is not None and time.perf_counter() >= self._end):
             raise OutOfTimeError
 
     def part(self, fraction: float) -> Clock:
         """A clock for this fraction of what is left; what it spends is spent here too."""
-        seconds = self.seconds_left
-        work = None if self._limit is None else max(self._limit - self.work, 0.0) * fraction
-        child = Clock(None if seconds is None else seconds * fraction, work)
+        child = self.turn(fraction, fraction)
         child._parent = self
         return child
+
+    def turn(self, seconds: float, work: float) -> Clock:
+        """A clock for these fractions of the seconds and of the work left; what it spends is charged here by
+        whoever waits for its end.
+        """
+        left = self.seconds_left
+        effort = None if self._limit is None else max(self._limit - self.work, 0.0) * work
+        return Clock(None if left is None else left * seconds, effort, self._halted)
 
     def at_most(self, work: float) -> Clock:
         """A clock for what is left, and no more work than that; what it spends is spent here too."""
@@ -71,12 +86,14 @@ class Clock:
     @property
     def seconds_left(self) -> float | None:
         """Seconds left, never below 0; None without a limit of seconds."""
+        if self._halted.is_set():
+            return 0.0
         return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
 
     @property
     def spent(self) -> float:
         """Part of the limit that is spent, 0 to 1 and beyond; 0 without a limit."""
-        parts = [0.0]
+        parts = [float(self._halted.is_set())]
         if self._end is not None:
             parts.append((time.perf_counter() - self._began) / max(self._end - self._began, 1e-9))
         if self._limit is not None:
@@ -86,12 +103,12 @@ class Clock:
     @property
     def limited(self) -> bool:
         """Is there any limit?"""
-        return self._end is not None or self._limit is not None
+        return self._end is not None or self._limit is not None or self._halted.is_set()
 
     @property
     def out(self) -> bool:
         """Is the limit reached?"""
-        if self._limit is not None and self.work >= self._limit:
+        if self._halted.is_set() or (self._limit is not None and self.work >= self._limit):
             return True
         return self._end is not None and time.perf_counter() >= self._end
 
@@ -100,7 +117,7 @@ class Strict(Clock):
     """Stops whoever works by a clock as soon as that has run out, of seconds or of work."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__(clock.seconds_left)
+        super().__init__(clock.seconds_left, halted=clock._halted)
         self._clock = clock
 
     def charge(self, size: float) -> None:

@@ -127,6 +127,24 @@ def generate(
     return _instance(trees, draft, unit_weights)
 
 
+def side_by_side(*tables: Instance) -> Instance:
+    """Tables of this module as one instance, with nothing to link them."""
+
+    def joined(key: str) -> FloatArray:
+        return np.concatenate([getattr(table, key) for table in tables])
+
+    return Instance.from_arrays(
+        joined("value"),
+        sparse.csr_array(sparse.block_diag([table.matrix for table in tables], format="csr")),
+        status=joined("status"),
+        weight=joined("weight"),
+        lower_bound=joined("lower_bound"),
+        upper_bound=joined("upper_bound"),
+        lpl=joined("lpl"),
+        upl=joined("upl"),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _Draft:
     """Per cell of the full table (product order): value, sensitive, levels, and whether it exists."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +17,7 @@ from solver.arguments import as_number, choice, pattern, require, told, whole
 from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
+from solver.crew import Crew
 from solver.cuts import relation_cuts
 from solver.errors import (
     InfeasibleError,
@@ -36,6 +39,7 @@ from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
 
+_T = TypeVar("_T")
 METHODS = ("auto", "exact", *HEURISTICS)
 _AUTO_WORK = 15.0
 _KEPT = 0.3
@@ -63,10 +67,13 @@ def solve(
     time_limit
         Seconds. None: limits of deterministic work alone, so that the same input gives the same
         pattern on every machine.
-    threads, seed
-        The result depends on nothing else.
+    threads
+        Components that are searched at a time; the pattern is the same for any number, without a
+        limit of seconds.
+    seed
+        Of random choices: the result depends on nothing else.
     progress
-        Called with :class:`Progress` at every change.
+        Called with :class:`Progress` at every change, in the caller's thread.
     work_limit
         Deterministic effort, in about seconds of one core.
     start : bool[n], optional
@@ -109,6 +116,8 @@ _LATE = 5_000
 _HURRIED, _TINY = 1.0, 300
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05
+# What some components leave of the limit goes to the others while it is more than this part.
+_WORTH = 0.1
 
 
 class _Run:
@@ -133,7 +142,12 @@ class _Run:
         if time_limit is not None:
             seconds = time_limit - min(_SPARED[0] * time_limit + _SPARED[1], _SPARED[2] * time_limit)
         self._work_limit = work_limit
-        self._clock = Clock(seconds, work_limit)
+        self._halted = threading.Event()
+        self._clock = Clock(seconds, work_limit, self._halted)
+        # Of each component: for its last turn, and whether that ended with it.
+        self._clocks: list[Clock] = []
+        self._short: list[bool] = []
+        self._crew = Crew(threads, self._stop)
         self._trace: list[tuple[float, float, float]] = []
         self._interrupted = False
         # Movements of each component that prove levels, besides those of the search.
@@ -180,47 +194,84 @@ class _Run:
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
         began = time.perf_counter()
         part = self._clock.part(0.2)
-        looked = [
-            without_safe_targets(problem, relation_cuts(problem)[1], part) for problem in reduction.problems
-        ]
+        looked = self._crew.run([partial(_in_danger, problem, part) for problem in reduction.problems])
         problems, self._known = [found[0] for found in looked], [found[1] for found in looked]
         self._keep_time_for_audit(time.perf_counter() - began)
-        bounds = [self._early_bound(problem) for problem in problems]
-        firsts = [
-            (None, None) if start is None and self._is_late(problem) else self._answer(k, problem, start)
-            for k, problem in enumerate(problems)
-        ]
+        self._clocks, self._short = [self._clock] * len(problems), [False] * len(problems)
+        found = self._take_turns(problems, list(range(len(problems))), partial(self._begin, start=start))
         if self._time_limit is None and self._work_limit is not None and not self._interrupted:
             # However long the first patterns took, part of the work is kept for a bound.
             left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
-            self._clock = Clock(None, left)
-        reporter = _Reporter(reduction.base_cost, len(problems), self._note)
+            self._clock = Clock(None, left, self._halted)
+        reporter = _Reporter(reduction.base_cost, len(problems), self._note, self._crew)
         searches = []
-        for k, (problem, (first, cover)) in enumerate(zip(problems, firsts, strict=True)):
+        for k, (problem, (bound, first, cover)) in enumerate(zip(problems, found, strict=True)):
             search = Search(problem, self._clock, first, reporter.of(k), cover)
             reporter.start(k, search.cost)
-            search.prove(bounds[k])
+            search.prove(bound)
             searches.append(search)
-        for k, search in enumerate(searches):
-            if self._interrupted:
-                break
-            try:
-                if self._method == "exact":
-                    search.run()
-                elif self._method == "auto":
-                    self._search_and_improve(k, search)
-                else:
-                    search.prove(relations_bound(search.problem, self._clock))
-            except KeyboardInterrupt:
-                self._stop()
-        for k, search in enumerate(searches):
-            if not search.safe:
-                search.accept(*self._answer(k, search.problem, start))
+        open_ = list(range(len(searches)))
+        while open_ and not self._interrupted:
+            self._take_turns(problems, open_, lambda k, _: self._work_on(k, searches[k]))
+            left = self._clock.spent < 1 - _WORTH
+            open_ = [k for k in open_ if left and self._short[k] and not searches[k].closed]
+        unsafe = [k for k, search in enumerate(searches) if not search.safe]
+        answers = self._take_turns(problems, unsafe, partial(self._answer, start=start))
+        for k, answer in zip(unsafe, answers, strict=True):
+            searches[k].accept(*answer)
         return searches
+
+    def _take_turns(
+        self, problems: list[Problem], chosen: list[int], work: Callable[[int, Problem], _T]
+    ) -> list[_T]:
+        """Work on some components, each with its part of what is left of the limit, as large as it is."""
+        sizes = [problems[k].n for k in chosen]
+
+        def turn(place: int) -> _T:
+            k = chosen[place]
+            clock = self._clock
+            if len(chosen) > 1:
+                share = self._threads * sizes[place] / sum(sizes[place:])
+                clock = clock.turn(min(share, 1.0), sizes[place] / sum(sizes))
+            self._clocks[k] = clock
+            result = work(k, problems[k])
+            self._short[k] = clock.out
+            return result
+
+        results = self._crew.run([partial(turn, place) for place in range(len(chosen))])
+        if len(chosen) > 1:
+            self._clock.charge(1e6 * sum(self._clocks[k].work for k in chosen))
+        return results
+
+    def _work_on(self, number: int, search: Search) -> None:
+        """Search a component on its clock."""
+        if self._interrupted:
+            return
+        clock = self._clocks[number]
+        try:
+            if self._method == "exact":
+                search.limit_to(clock)
+                search.run()
+            elif self._method == "auto":
+                self._search_and_improve(number, search)
+            else:
+                search.prove(relations_bound(search.problem, clock))
+        except KeyboardInterrupt:
+            self._stop()
 
     def _stop(self) -> None:
         """Somebody asked for what there is: no time is left."""
-        self._interrupted, self._clock = True, Clock(0.0)
+        self._interrupted = True
+        self._halted.set()
+
+    def _begin(
+        self, number: int, problem: Problem, start: BoolArray | None
+    ) -> tuple[float, BoolArray | None, Cover | None]:
+        """What is known of a component's cost before its search, and a first pattern if that comes before."""
+        bound = self._early_bound(number, problem)
+        if start is None and self._is_late(problem):
+            return bound, None, None
+        return bound, *self._answer(number, problem, start)
 
     def _answer(
         self, number: int, problem: Problem, start: BoolArray | None
@@ -232,11 +283,11 @@ class _Run:
             self._stop()
             return self._first(number, problem, start)
 
-    def _early_bound(self, problem: Problem) -> float:
+    def _early_bound(self, number: int, problem: Problem) -> float:
         """What `auto` knows of a large component's cost, should time end with the first pattern."""
         if self._method != "auto" or self._is_late(problem):
             return 0.0
-        return relations_bound(problem, self._clock.part(_BOUND_SHARE))
+        return relations_bound(problem, self._clocks[number].part(_BOUND_SHARE))
 
     def _is_late(self, problem: Problem) -> bool:
         """Does the exact search come before heuristics? Near its relaxation, patterns are cheaper, but where
@@ -251,21 +302,22 @@ class _Run:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
         search where these came near its bound.
         """
-        left = self._clock.seconds_left
+        clock = self._clocks[number]
+        left = clock.seconds_left
         first = _EXACT_SHARE if left is None else min(max(_EXACT_SHARE, _EXACT_LEAST / max(left, 1e-9)), 1.0)
         for share in (first, 1.0):
-            search.limit_to(self._clock.part(share), self._clock.part(_PATIENCE))
+            search.limit_to(clock.part(share), clock.part(_PATIENCE))
             search.run()
-            search.limit_to(self._clock)
+            search.limit_to(clock)
             if search.closed:
                 return
             near = search.cost - search.bound <= _NEAR * search.cost
             late = self._is_late(search.problem) and not search.rounded
             if not search.safe or (share < 1 and not near and late):
                 search.accept(*self._first(number, search.problem, None))
-            if self._clock.out:
+            if clock.out:
                 return
-            self._improve(number, search, self._clock.part(0.5) if near else self._clock)
+            self._improve(number, search, clock.part(0.5) if near else clock)
             if not near and search.cost - search.bound > _NEAR * search.cost:
                 return
 
@@ -282,21 +334,20 @@ class _Run:
         self, number: int, problem: Problem, start: BoolArray | None
     ) -> tuple[BoolArray, Cover | None]:
         """A safe pattern, and the movements of it that are known."""
+        clock = self._clocks[number]
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
         try:
             if self._method == "exact" and begin is None:
                 everything = np.ones(problem.n, dtype=np.bool_)
-                quick = make_safe(
-                    problem, problem.forced, problem.weight, everything, self._clock, patient=True
-                )
+                quick = make_safe(problem, problem.forced, problem.weight, everything, clock, patient=True)
                 if quick is not None:
                     return quick.hidden, quick
             if self._method in HEURISTICS:
-                cover = protect(problem, self._method, self._clock, self._seed, begin)
+                cover = protect(problem, self._method, clock, self._seed, begin)
             else:
                 # The exact search comes next: what the start makes tells it enough to begin with.
                 warm = begin is not None and self._is_late(problem)
-                cover = first_pattern(problem, self._clock, self._seed, begin, only_start=warm)
+                cover = first_pattern(problem, clock, self._seed, begin, only_start=warm)
             self._known[number] += cover.movements()
             return cover.hidden, cover
         except (FrozenTargetError, NumericalError) as error:
@@ -309,7 +360,7 @@ class _Run:
         """The audit at the end takes about as long as the first look at all targets, or twice that."""
         left = self._clock.seconds_left
         if left is not None:
-            self._clock = Clock(left - min(2 * seconds, 0.3 * left), self._work_limit)
+            self._clock = Clock(left - min(2 * seconds, 0.3 * left), self._work_limit, self._halted)
 
     def _verify(self, hidden: BoolArray, moves: sparse.csr_array) -> tuple[Exposure, ...]:
         if (hidden & (self._instance.status == Status.SHOWN)).any():
@@ -350,7 +401,10 @@ class _Run:
 
     def _statistics(self, reduction: Reduction, searches: list[Search]) -> dict[str, Any]:
         out = "time" if self._time_limit is not None else "work"
-        stopped = "interrupt" if self._interrupted else (out if self._clock.out else "")
+        short = self._clock.out or any(
+            short and not search.closed for short, search in zip(self._short, searches, strict=True)
+        )
+        stopped = "interrupt" if self._interrupted else (out if short else "")
         return {
             "cells": self._instance.n,
             "relations": self._instance.m,
@@ -367,19 +421,29 @@ class _Run:
 class _Reporter:
     """Adds up the bounds of the components."""
 
-    def __init__(self, base: float, count: int, note: Callable[[str, float, float], None]) -> None:
-        self._base, self._note = base, note
+    def __init__(
+        self, base: float, count: int, note: Callable[[str, float, float], None], crew: Crew
+    ) -> None:
+        self._base, self._note, self._crew = base, note, crew
         self._lower, self._upper = [0.0] * count, [0.0] * count
 
     def start(self, k: int, upper: float) -> None:
         self._upper[k] = upper
 
     def of(self, k: int) -> Callable[[str, float, float], None]:
-        def report(phase: str, lower: float, upper: float) -> None:
+        def note(phase: str, lower: float, upper: float) -> None:
             self._lower[k], self._upper[k] = lower, upper
             self._note(phase, self._base + sum(self._lower), self._base + sum(self._upper))
 
+        def report(phase: str, lower: float, upper: float) -> None:
+            self._crew.tell(partial(note, phase, lower, upper))
+
         return report
+
+
+def _in_danger(problem: Problem, clock: Clock) -> tuple[Problem, list[Movement]]:
+    """A component without the targets that are safe in any case."""
+    return without_safe_targets(problem, relation_cuts(problem)[1], clock)
 
 
 def _infeasible(instance: Instance, cells: IntArray) -> SolverError:
