@@ -41,12 +41,13 @@ _ERROR = highspy.HighsStatus.kError
 _INFINITY = highspy.kHighsInf
 
 
-class _QuietHighs(highspy.Highs):
-    """HiGHS without its banner, which its constructor would print into everybody's standard output."""
+class _PlainHighs(highspy.Highs):
+    """HiGHS without the callbacks that its constructor prepares, which take as long as all the rest of it
+    and print a banner into everybody's standard output.
+    """
 
-    def enableCallbacks(self) -> None:  # noqa: N802
-        self.setOptionValue("output_flag", False)
-        super().enableCallbacks()  # type: ignore[no-untyped-call]
+    def __init__(self) -> None:
+        super(highspy.Highs, self).__init__()
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,7 @@ class LinearProgram:
         seed: int = 0,
     ) -> None:
         # Typed loosely: the stubs of highspy lack some of the methods used here.
-        highs: Any = _QuietHighs()  # type: ignore[no-untyped-call]
+        highs: Any = _PlainHighs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", threads)
         highs.setOptionValue("random_seed", seed)
@@ -263,10 +264,10 @@ class LinearProgram:
         for name in ("rins", "rens", "root_reduced_cost"):
             highs.setOptionValue(f"mip_heuristic_run_{name}", False)
         highs.setOptionValue("mip_allow_restart", False)
-        highs.cbMipGetCutPool.subscribe(self._take_cuts)
+        highs.setCallback(self._take_cuts, None)
+        highs.startCallback(highspy.cb.HighsCallbackType.kCallbackMipGetCutPool)
 
-    def _take_cuts(self, event: Any) -> None:
-        data = event.data_out
+    def _take_cuts(self, kind: int, message: str, data: Any, reply: Any, mine: object) -> None:
         count, length = int(data.cutpool_num_cut), len(data.cutpool_index)
         starts = np.array(data.cutpool_start, dtype=np.int64)[:count]
         pool = CutPool(
