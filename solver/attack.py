@@ -355,6 +355,8 @@ def without_safe_targets(
                 keep[k] = bool(_check_target(problem, region, certificates, k))
     except OutOfTimeError:
         keep &= ~certificates.met() | exposed
+    if keep.all():
+        return problem, certificates.moves
     left = np.flatnonzero(keep)
     levels = (old.lower[left], old.upper[left], old.sliding[left])
     kept = replace(problem, targets=Targets(old.attacker[left], old.cell[left], *levels))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 
@@ -25,12 +27,16 @@ class Claims:
             for key in ("lpl", "upl", "spl")
         )
         self.up, self.down = np.zeros(len(self.who)), np.zeros(len(self.who))
-        known = [instance.insiders[k].known for k in self.who]
+        self._instance = instance
+
+    @cached_property
+    def _known(self) -> sparse.csr_array:
+        """Which cells the insider of each claim knows (claims × n)."""
+        known = [self._instance.insiders[k].known for k in self.who]
         indptr = np.concatenate([[0], np.cumsum([len(cells) for cells in known])]).astype(np.int64)
-        indices = np.concatenate([empty, *known])
-        self._known = sparse.csr_array(
-            (np.ones(len(indices)), indices, indptr), shape=(len(self.who), instance.n)
-        )
+        indices = np.concatenate([np.empty(0, dtype=np.int64), *known])
+        shape = len(self.who), self._instance.n
+        return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)
 
     def credit(self, whole: FloatArray) -> None:
         """A movement of all cells helps those whose known cells stay still in it."""

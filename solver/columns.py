@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from solver.instance import BoolArray, FloatArray, IntArray
 
@@ -59,6 +60,16 @@ def keep_rows(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
     ends = np.concatenate([[0], np.cumsum(sizes[kept])])
     shape = (len(ends) - 1, matrix.shape[1])
     return sparse.csr_array((matrix.data[entries], matrix.indices[entries], ends), shape=shape)
+
+
+def linked(indptr: IntArray, indices: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Which connected component each row and each of n columns of a matrix in compressed rows belongs to."""
+    m = len(indptr) - 1
+    # A node for each row, which leads to its columns, and one for each column.
+    ends = np.concatenate([indptr, np.full(n, indptr[-1])])
+    graph = sparse.csr_array((np.ones(len(indices)), indices + m, ends), shape=(m + n, m + n))
+    _, label = csgraph.connected_components(graph, directed=False)
+    return label[:m], label[m:]
 
 
 def _counted(kept: BoolArray) -> IntArray:

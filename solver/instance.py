@@ -249,7 +249,7 @@ class Instance:
     @property
     def always_hidden(self) -> BoolArray:
         """Cells hidden in every pattern: sensitive, hidden beforehand, virtual."""
-        return np.isin(self.status, (Status.FREE, Status.SHOWN), invert=True)
+        return np.asarray((self.status != Status.FREE) & (self.status != Status.SHOWN))
 
     @property
     def may_hide(self) -> BoolArray:

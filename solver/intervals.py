@@ -12,11 +12,10 @@ from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from solver.claims import Claims
 from solver.clock import Clock, OutOfTimeError
-from solver.columns import take_columns
+from solver.columns import linked, take_columns
 from solver.entries import row_of
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
@@ -51,7 +50,6 @@ class Intervals:
     def __init__(self, instance: Instance, hidden: BoolArray, clock: Clock) -> None:
         self._instance, self._clock = instance, clock
         self._matrix = instance.matrix
-        self._size = abs(self._matrix)
         self._lo = np.where(hidden, instance.value - instance.lower_bound, 0.0)
         self._hi = np.where(hidden, instance.upper_bound - instance.value, 0.0)
         self.up, self.down = np.zeros(instance.n), np.zeros(instance.n)
@@ -65,6 +63,10 @@ class Intervals:
         self._whole: _System | None = None
         self._units: FloatArray = np.ones(0)
         self._plain_levels = smallest
+
+    @cached_property
+    def _size(self) -> sparse.csr_array:
+        return abs(self._matrix)
 
     @cached_property
     def _ties(self) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
@@ -99,7 +101,7 @@ class Intervals:
             Those that break a relation or a bound are passed over.
         """
         # Products would sort the entries in place, under the arrays made of them here.
-        moves = sparse.csr_array(moves, copy=True)
+        moves = moves.copy()
         moves.sum_duplicates()
         count = moves.shape[0]
         move = row_of(moves.indptr)
@@ -301,12 +303,9 @@ class _System:
 def _components(matrix: sparse.csr_array, cells: IntArray) -> list[IntArray]:
     """Cells split where no relation links them, each part sorted."""
     part = take_columns(matrix, cells)
-    rows = row_of(part.indptr)
-    size = len(cells) + len(part.rows)
-    links = sparse.csr_array((np.ones(len(rows)), (part.indices, len(cells) + rows)), shape=(size, size))
-    _, label = csgraph.connected_components(links, directed=False)
-    order = np.argsort(label[: len(cells)], kind="stable")
-    cuts = np.flatnonzero(np.diff(label[: len(cells)][order])) + 1
+    _, label = linked(part.indptr, part.indices, len(cells))
+    order = np.argsort(label, kind="stable")
+    cuts = np.flatnonzero(np.diff(label[order])) + 1
     return [np.sort(cells[piece]) for piece in np.split(order, cuts) if len(piece)]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.columns import keep_entries, keep_rows
+from solver.columns import keep_entries, keep_rows, linked
 from solver.entries import row_of
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
@@ -206,7 +206,7 @@ def reduce_instance(instance: Instance) -> Reduction:
     known = [np.empty(0, dtype=np.int64)]
     known += [np.unique(root[insider.known]) for insider in instance.insiders]
     stuck = frozen[root[cell]]
-    for k, columns in enumerate(known):
+    for k, columns in enumerate(known[1:], 1):
         # What moves with a cell the attacker knows, it knows too.
         stuck |= (attacker == k) & np.isin(root[cell], columns)
     if stuck.any():
@@ -387,12 +387,10 @@ def _components(
     targets: Targets,
 ) -> tuple[Problem, ...]:
     n = len(root)
-    structure = matrix.T @ matrix if matrix.shape[0] == 0 else _links(matrix)
-    _, label = csgraph.connected_components(structure, directed=False)
-    order = np.argsort(label[:n], kind="stable")
+    by_row, label = linked(matrix.indptr, matrix.indices, n)
+    order = np.argsort(label, kind="stable")
     wanted = np.unique(label[targets.cell])
-    bounds = np.searchsorted(label[:n][order], np.stack([wanted, wanted + 1]))
-    by_row = label[n:] if matrix.shape[0] else np.empty(0, dtype=np.int64)
+    bounds = np.searchsorted(label[order], np.stack([wanted, wanted + 1]))
     problems = []
     for which, begin, end in zip(wanted, bounds[0], bounds[1], strict=True):
         columns = np.sort(order[begin:end])
@@ -402,12 +400,6 @@ def _components(
             )
         )
     return tuple(sorted(problems, key=lambda p: -p.n))
-
-
-def _links(matrix: sparse.csr_array) -> sparse.csr_array:
-    m, n = matrix.shape
-    rows = row_of(matrix.indptr)
-    return sparse.csr_array((np.ones(len(rows)), (matrix.indices, n + rows)), shape=(n + m, n + m))
 
 
 def _problem(
