@@ -30,6 +30,8 @@ _FARTHEST = 4.0
 #: How often directions are changed that leave a cell short, and what a missing step costs beside the dearest.
 _TURNS, _DEAR = 30, 1e3
 _SHORT = 1e-6
+#: Work (about milliseconds), and part of the time, for turning single cells.
+_FLIPS, _EARLY = 5e3, 0.3
 #: Without a limit of time, the tree ends after so many nodes times columns and rows.
 _NODES, _FEWEST = 4_000_000, 100
 #: Windows around a movement in which it is made whole.
@@ -191,6 +193,29 @@ class Program:
             ups, before = ups ^ turn, turn
         return None
 
+    def flipped(self, ups: BoolArray, result: LpResult, clock: Clock) -> tuple[BoolArray, LpResult]:
+        """Turn one cell after the other for as long as that makes a table (of these directions) cheaper."""
+        nothing = np.zeros(self._p)
+        self._lp.set_bounds(self._missing, nothing, nothing)
+        now = ups.astype(np.float64)
+        self._lp.set_bounds(self.direction, now, now)
+        free = np.flatnonzero(self._open)
+        idle, turn = 0, 0
+        end = self._lp.work + _FLIPS
+        while idle < len(free) and not clock.out and self._lp.work < end:
+            cell = free[turn % len(free)]
+            turn, idle = turn + 1, idle + 1
+            column = self.direction[cell : cell + 1]
+            other = 1.0 - now[cell : cell + 1]
+            self._lp.set_bounds(column, other, other)
+            # Most turns are dearer, which shows long before they are solved.
+            answer = self._lp.solve(cutoff=result.objective)
+            if answer.status == "optimal" and answer.objective < result.objective * (1 - CLOSED):
+                now[cell], result, idle = other[0], answer, 0
+            else:
+                self._lp.set_bounds(column, now[cell : cell + 1], now[cell : cell + 1])
+        return now > 0.5, result
+
     def ups(self, result: LpResult) -> BoolArray:
         """The directions of a result (bool[p])."""
         return self.possible(result.primal[self.direction] > 0.5)
@@ -233,15 +258,17 @@ def search(
     starts = [
         relaxed.turned(ups) for ups in (relaxed.ups(result), every % 2 == 0, np.ones(len(every), np.bool_))
     ]
-    for ups, answer in sorted((s for s in starts if s is not None), key=lambda s: s[1].objective)[:1]:
-        best.offer(ups, relaxed.movements(answer))
-    best.note("start")
+    start = min((s for s in starts if s is not None), key=lambda s: s[1].objective, default=None)
+    if start is not None:
+        start = relaxed.flipped(*start, clock.early(_EARLY))
+        best.note("start", relaxed.cost(start[1].objective))
+        best.ups = start[0]
     undecided = True
     for whole in (False, True):
         if clock.out or best.closed or (whole and best.together > _COUNTABLE):
             break
         tree = Program(grid, every, relations, tree=True, whole=whole, threads=threads, seed=seed)
-        if best.steps is not None:
+        if start is not None:
             tree.propose(best.ups)
         # Where only whole numbers are missing, little is to be gained.
         nodes = _FEWEST if whole else None if clock.limited else max(_NODES // tree.size, _FEWEST)
@@ -252,6 +279,8 @@ def search(
         if len(result.primal):
             best.offer(tree.ups(result), tree.movements(result))
         best.note("whole" if whole else "tree")
+    if best.steps is None and start is not None:
+        best.offer(start[0], relaxed.movements(start[1]))
     if best.steps is not None:
         return Found(best.steps, best.bound)
     if undecided:
@@ -289,9 +318,10 @@ class _Best:
         if whole is not None and self._grid.cost(whole) < self.cost:
             self.ups, self.steps, self.cost = ups, whole, self._grid.cost(whole)
 
-    def note(self, phase: str) -> None:
-        """Report."""
-        self._note(phase, min(self.bound, self.cost), self.cost)
+    def note(self, phase: str, cost: float | None = None) -> None:
+        """Report, a cost of movements that aren't whole yet too."""
+        upper = self.cost if cost is None else cost
+        self._note(phase, min(self.bound, upper), upper)
 
 
 def _whole(grid: Grid, ups: BoolArray, steps: WholeArray) -> WholeArray | None:
