@@ -187,6 +187,16 @@ def test_changes_are_multiples_of_the_unit_asked_for() -> None:
     assert adjust(instance, unit=5).cost == 10
 
 
+def test_where_the_relaxation_stops_between_units_whole_ones_are_found_and_proven() -> None:
+    """10 = a + b / 2: b moves by 3 at least, so by 4, and a by 2."""
+    half = Instance.from_arrays(
+        [10, 4, 12], [[-1, 1, 0.5]], status=list("zsu"), weight=np.ones(3), lpl=[0, 0, 3], upl=[0, 0, 3]
+    )
+    done = adjust(half)
+    assert (done.cost, done.status, sorted(np.abs(done.value - half.value))) == (6, "optimal", [0, 2, 4])
+    assert adjust(half, unit="0.5").cost == 4.5
+
+
 def test_a_cell_that_protection_takes_down_only_goes_down() -> None:
     instance = _line(["20", "30", "50"], "zuss", 4)
     assert adjust(instance.replace(upl=np.zeros(4))).value[1] == 16
