@@ -27,7 +27,9 @@ _WIDEST = 2**16
 #: Up to so many they grow one by one, then twofold.
 _SLOWLY = 4
 #: Without a limit of time, the tree ends after so many nodes times columns and rows.
-_NODES, _FEWEST = 20_000_000, 1000
+_NODES, _FEWEST = 1_000_000, 100
+#: Part of the time left for the two multiples beside each cell, and for those within some steps more.
+_SHARES = (0.4, 0.8)
 _WHAT = "no rounded table adds up"
 
 
@@ -207,7 +209,8 @@ class _Search:
             seed=self._seed,
         )
         nodes = None if self._clock.limited else max(_NODES // (3 * n + len(tied)), _FEWEST)
-        return program.solve(seconds=self._clock.seconds_left, nodes=nodes, gap=0.0)
+        # A part of the time is kept for tables farther away, which are found sooner.
+        return program.solve(seconds=self._clock.part(_SHARES[steps > 1]).seconds_left, nodes=nodes, gap=0.0)
 
     def _check_divisible(self) -> None:
         """A relation whose right-hand side no multiples add up to."""
