@@ -8,14 +8,13 @@ arithmetic: anyone can add up those equations and see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 
-from solver.arguments import pattern, require, whole
+from solver.arguments import pattern, require
 from solver.clock import Clock
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
@@ -110,7 +109,7 @@ class AuditReport:
         return self.complete and not self.exposures
 
 
-def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditReport:
+def audit(instance: Instance, hidden: BoolArray) -> AuditReport:
     """Feasibility intervals, slacks and exposures of a pattern (bool[n]).
 
     Raises
@@ -119,16 +118,11 @@ def audit(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> AuditRe
         The pattern has another shape than the instance.
     """
     require(instance, Instance, "instance", "Give an Instance.")
-    hidden, threads = pattern(hidden, "a pattern", instance.n), whole(threads, "threads", 1)
+    hidden = pattern(hidden, "a pattern", instance.n)
     cells = np.flatnonzero(hidden)
     intervals = Intervals(instance, hidden, Clock())
-    numbers = range(intervals.components)
-    if threads > 1 and len(numbers) > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(intervals.compute, numbers))
-    else:
-        for number in numbers:
-            intervals.compute(number)
+    for number in range(intervals.components):
+        intervals.compute(number)
     reach = np.stack([intervals.down, intervals.up])
     exposures = _shown(instance, hidden) + _outsider(instance, hidden, intervals)
     exposures += _insiders(instance, hidden, intervals)

@@ -189,7 +189,7 @@ def protect(
     solution = solver.solve(
         problem.instance, method, time_limit=time_limit, threads=threads, seed=seed, progress=progress
     )
-    report = solver.audit(problem.instance, solution.hidden, threads=threads)
+    report = solver.audit(problem.instance, solution.hidden)
     return Protection(_result(problem, solution, report), problem, solution, report)
 
 

@@ -150,7 +150,7 @@ class IntervalTable:
         return {"cell": names, "value": self.value, "lower": self.lower, "upper": self.upper}
 
 
-def publish_intervals(instance: Instance, hidden: BoolArray, *, threads: int = 1) -> IntervalTable:
+def publish_intervals(instance: Instance, hidden: BoolArray) -> IntervalTable:
     """The intervals that readers can work out for the hidden cells of a safe pattern (bool[n]).
 
     Who publishes them tells nothing new and spares readers the linear programs. Virtual cells are left out,
@@ -164,8 +164,8 @@ def publish_intervals(instance: Instance, hidden: BoolArray, *, threads: int = 1
         is given away.
     """
     require(instance, Instance, "instance", "Give an Instance.")
-    hidden, threads = pattern(hidden, "a pattern", instance.n), whole(threads, "threads", 1)
-    report = audit(instance, hidden, threads=threads)
+    hidden = pattern(hidden, "a pattern", instance.n)
+    report = audit(instance, hidden)
     if not report.ok:
         more = f" (and {len(report.exposures) - 1} more)" if len(report.exposures) > 1 else ""
         name = report.exposures[0].name if report.exposures else None

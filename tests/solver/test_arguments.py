@@ -142,7 +142,7 @@ def test_an_error_can_be_written_whatever_it_names() -> None:
         "apriori": lambda: _protect(apriori=[3]),
         "hide_zeros": lambda: _protect(hide_zeros="no"),
         "seed": lambda: _solve(seed=NAN),
-        "threads": lambda: _audit(threads=-1),
+        "threads": lambda: _solve(threads=-1),
         "start": lambda: _solve(start=[0.5, NAN, 2]),
         "pattern": lambda: _explain(hidden=["no", "no", "no"]),
         "cell": lambda: _explain(cell=1.5),

@@ -26,7 +26,7 @@ def test_any_number_of_threads_gives_the_same_pattern(method: str, tables: list[
     found = [solve(instance, method, threads=threads, work_limit=0.2) for threads in (1, 2)]
     assert all((other.hidden == found[0].hidden).all() for other in found)
     assert len({(other.lower_bound, other.statistics["work"]) for other in found}) == 1
-    assert audit(instance, found[0].hidden, threads=2).ok
+    assert audit(instance, found[0].hidden).ok
 
 
 def test_tables_side_by_side_cost_what_they_cost_alone(tables: list[Instance]) -> None:
