@@ -47,22 +47,6 @@ def protect_light(cover: Cover, clock: Clock) -> None:
     protect_lp(cover, clock)
 
 
-def finish_in_haste(cover: Cover) -> None:
-    """Meet the unmet needs of a cover when time is over already: soon, at any cost.
-
-    Raises
-    ------
-    FrozenTargetError
-        A need cannot be met by any pattern.
-    """
-    clock = Clock(work=0.0)
-    if cover.problem.n <= LARGE:
-        _sweep_both_ways(cover, _lightest(cover, _IN_HASTE), clock)
-    else:
-        _find_boxes(cover, clock)
-    protect_lp(cover, clock)
-
-
 def _find_boxes(cover: Cover, clock: Clock) -> None:
     """Meet needs one by one, each among few columns, cheap or with much room: programs of milliseconds."""
     problem, needs = cover.problem, cover.needs
@@ -98,31 +82,6 @@ def _lightest(cover: Cover, part: float) -> BoolArray:
     hidden = cover.hidden.copy()
     hidden[lightest[: int(np.ceil(part * len(lightest)))]] = True
     return hidden
-
-
-def _sweep_both_ways(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
-    """As `_sweep`, with as much room up as down: a movement turned round meets the needs of the other side.
-
-    Every other cell is to move down: totals needn't move by what all of them move.
-    """
-    problem, needs = cover.problem, cover.needs
-    room = np.minimum(problem.lo, problem.hi) * hidden
-    region = Region(problem, room, room, clock)
-    while True:
-        unmet = np.flatnonzero(cover.unmet & (needs.attacker == 0))
-        if len(unmet) <= _FEW:
-            return
-        level = np.zeros(problem.n)
-        np.maximum.at(level, needs.cell[unmet], needs.level[unmet])
-        cells = np.flatnonzero(level)
-        move = region.sweep(cells, np.where(np.arange(len(cells)) % 2, 1.0, -1.0) * level[cells])
-        clock.charge(problem.n)
-        if move is None:
-            return
-        moving = np.flatnonzero(move)
-        cover.add(moving, move[moving])
-        if (cover.unmet & (needs.attacker == 0)).sum() > (1 - _WORTH) * len(unmet):
-            return
 
 
 def _sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:

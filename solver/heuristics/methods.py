@@ -7,8 +7,9 @@ from collections.abc import Callable
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.gauss import protect_gauss
+from solver.heuristics.haste import finish_in_haste
 from solver.heuristics.hypercube import protect_hypercube
-from solver.heuristics.light import finish_in_haste, protect_light
+from solver.heuristics.light import protect_light
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.mcnf import protect_mcnf
 from solver.heuristics.merge import MANY, merge_lightest
@@ -66,10 +67,13 @@ def protect(
     if method == "auto":
         method = "lp" if find_network(problem) is None else "shortest-path"
     try:
-        CONSTRUCT.get(method, protect_lp)(cover, clock.early(_CONSTRUCTION))
+        early = clock.early(_CONSTRUCTION)
+        early.check()
+        CONSTRUCT.get(method, protect_lp)(cover, early)
     except OutOfTimeError:
-        finish_in_haste(cover)
-    clean_up(cover, clock)
+        finish_in_haste(cover, clock)
+    if clock.seconds_left != 0:
+        clean_up(cover, clock)
     if method == "shortest-path" and problem.n > MANY and not clock.out:
         merge_lightest(cover, clock)
         clean_up(cover, clock)

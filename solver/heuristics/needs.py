@@ -10,11 +10,13 @@ move is shown again, the needs it meets need no further attacker problem.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from solver.attack import Movement, Region
 from solver.clock import Clock
+from solver.entries import ranges, row_of
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
@@ -134,6 +136,8 @@ class Cover:
         self._moves: list[_Move] = []
         self._count = np.zeros(len(needs), dtype=np.int64)
         self._users: dict[int, list[int]] = {}
+        # So many moves are in that index: it is only made when somebody asks.
+        self._indexed = 0
         self._insiders = [
             (k, cells) for k, cells in enumerate(problem.known) if len(cells) and k in needs.attacker
         ]
@@ -160,45 +164,62 @@ class Cover:
         twin.minimal = self.minimal
         twin._moves = list(self._moves)
         twin._count = self._count.copy()
+        twin._indexed = self._indexed
         twin._users = {column: list(users) for column, users in self._users.items()}
         return twin
 
     def take(self, other: Cover) -> None:
         """Become another cover of the same problem."""
         self.hidden, self.minimal, self._moves = other.hidden, other.minimal, other._moves
-        self._count, self._users = other._count, other._users
+        self._count, self._users, self._indexed = other._count, other._users, other._indexed
 
     def add(self, columns: IntArray, amounts: FloatArray) -> None:
         """Hide what a move moves, and note the needs that it meets."""
+        self.add_all(np.array([0, len(columns)]), columns, amounts)
+
+    def add_all(self, indptr: IntArray, columns: IntArray, amounts: FloatArray) -> None:
+        """As :meth:`add`, for many moves one after the other: move k has the entries from `indptr[k]` on
+        (int64[moves + 1]).
+        """
         problem, needs = self.problem, self.needs
-        amounts = np.where(
-            np.abs(amounts) > _STILL * min(1.0, np.abs(amounts).max(initial=0.0)), amounts, 0.0
-        )
-        moving = amounts != 0
-        columns, amounts = columns[moving], amounts[moving]
+        move, count = row_of(indptr), len(indptr) - 1
+        size, largest = np.abs(amounts), np.zeros(count)
+        np.maximum.at(largest, move, size)
+        moving = size > _STILL * np.minimum(1.0, largest[move])
+        move, columns, amounts, size = move[moving], columns[moving], amounts[moving], size[moving]
         if not len(columns):
             return
         hi, lo = problem.hi[columns], problem.lo[columns]
-        size = np.abs(amounts)
-        forth = (np.where(amounts > 0, hi, lo) / size).min()
-        back = (np.where(amounts > 0, lo, hi) / size).min()
-        move = np.zeros(problem.n)
-        move[columns] = amounts
+        forth, back = np.full(count, np.inf), np.full(count, np.inf)
+        np.minimum.at(forth, move, np.where(amounts > 0, hi, lo) / size)
+        np.minimum.at(back, move, np.where(amounts > 0, lo, hi) / size)
+        order, starts = self._needs_by_column
+        each = starts[columns + 1] - starts[columns]
+        entry = np.repeat(np.arange(len(columns)), each)
+        need, mover = order[ranges(starts[columns], each)], move[entry]
         # The room of a cell may be missed by the rounding of the movement alone.
-        reach = move[needs.cell] * needs.side
-        reach = np.where(reach > 0, reach * max(forth, 1.0), -reach * back)
-        met = reach >= needs.level * (1 - _SLACK)
+        reach = amounts[entry] * needs.side[need]
+        reach = np.where(reach > 0, reach * np.maximum(forth, 1.0)[mover], -reach * back[mover])
+        met = reach >= needs.level[need] * (1 - _SLACK)
         for attacker, known in self._insiders:
-            if (move[known] != 0).any():
-                met &= needs.attacker != attacker
+            touched = np.bincount(move, np.isin(columns, known), count) > 0
+            met &= ~(touched[mover] & (needs.attacker[need] == attacker))
+        need, mover = need[met], mover[met]
+        self._count += np.bincount(need, minlength=len(needs))
         self.minimal &= bool(self.hidden[columns].all())
         self.hidden[columns] = True
-        number = len(self._moves)
-        free = columns[~problem.forced[columns]]
-        self._moves.append(_Move(columns, amounts, free, np.flatnonzero(met)))
-        self._count[self._moves[number].met] += 1
-        for column in free.tolist():
-            self._users.setdefault(column, []).append(number)
+        ends = np.cumsum(np.bincount(move, minlength=count))[:-1]
+        answers = np.cumsum(np.bincount(mover, minlength=count))[:-1]
+        parts = zip(np.split(columns, ends), np.split(amounts, ends), np.split(need, answers), strict=True)
+        for some, much, answered in parts:
+            if len(some):
+                self._moves.append(_Move(some, much, some[~problem.forced[some]], np.sort(answered)))
+
+    @cached_property
+    def _needs_by_column(self) -> tuple[IntArray, IntArray]:
+        """Numbers of the needs, sorted by column, and where each column begins."""
+        count = np.bincount(self.needs.cell, minlength=self.problem.n)
+        return np.argsort(self.needs.cell, kind="stable"), np.concatenate([[0], np.cumsum(count)])
 
     def movements(self) -> list[Movement]:
         """The known moves that the pattern leaves open and that meet a need."""
@@ -230,6 +251,10 @@ class Cover:
         self.hidden[columns] = False
 
     def _using(self, columns: IntArray) -> list[int]:
+        for number in range(self._indexed, len(self._moves)):
+            for column in self._moves[number].free.tolist():
+                self._users.setdefault(column, []).append(number)
+        self._indexed = len(self._moves)
         users: set[int] = set()
         for column in columns.tolist():
             users.update(self._users.get(column, ()))
