@@ -8,14 +8,17 @@ All are stored scaled to a right-hand side of one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
+from solver.columns import keep_entries
 from solver.entries import ranges, row_of
 from solver.instance import BoolArray, FloatArray, IntArray
-from solver.presolve import Problem
+from solver.presolve import Problem, Targets
 
 _TINY = 1e-9
 _PREFIXES = 60
@@ -107,17 +110,28 @@ def _sparse_cut(columns: IntArray, coefs: FloatArray) -> Cut:
     return Cut(columns[large], coefs[large], 1.0 - float(coefs[~large].sum()))
 
 
-def relation_cuts(problem: Problem) -> tuple[list[Cut], BoolArray]:
-    """What each relation alone asks of the company of each target.
-
-    Returns
-    -------
-    cuts
-        Capacity constraints of the multipliers that are one relation.
-    exposed : bool[t]
-        Targets that what is always hidden leaves exposed by some relation.
+@dataclass(frozen=True, eq=False)
+class _Company:
+    """Pairs of a target and a relation of it (`target`: which, per pair), and the other columns there,
+    pair by pair, with what each of them adds to the target's way up and down.
     """
-    targets, matrix, columns = problem.targets, problem.matrix, problem.transposed
+
+    target: IntArray
+    pair: IntArray
+    column: IntArray
+    up: FloatArray
+    down: FloatArray
+
+    def sides(self, targets: Targets) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """What the columns add, and the levels (per target) to which they have to add up."""
+        yield self.up, targets.upper
+        yield self.down, targets.lower
+        yield self.up + self.down, targets.sliding
+
+
+def _company(problem: Problem, matrix: sparse.csr_array) -> _Company:
+    """The company that relations give to targets; the matrix may lack columns."""
+    targets, columns = problem.targets, problem.transposed
     count = np.diff(columns.indptr)[targets.cell]
     target = np.repeat(np.arange(len(targets)), count)
     at = ranges(columns.indptr[targets.cell], count)
@@ -134,14 +148,33 @@ def relation_cuts(problem: Problem) -> tuple[list[Cut], BoolArray]:
     pair, column, dual = pair[company], column[company], dual[company]
     up = np.where(dual > 0, dual * problem.hi[column], -dual * problem.lo[column])
     down = np.where(dual > 0, dual * problem.lo[column], -dual * problem.hi[column])
+    return _Company(target, pair, column, up, down)
+
+
+def exposed_in_relations(problem: Problem) -> BoolArray:
+    """Targets that what is always hidden leaves exposed by some relation alone (bool[t])."""
+    forced = problem.forced[problem.matrix.indices]
+    found = _company(problem, keep_entries(problem.matrix, forced))
+    exposed = np.zeros(len(problem.targets), dtype=np.bool_)
+    for coefs, levels in found.sides(problem.targets):
+        level = levels[found.target]
+        left = level - np.bincount(found.pair, coefs, len(level))
+        exposed[found.target[left > _TINY * level]] = True
+    return exposed
+
+
+def relation_cuts(problem: Problem) -> list[Cut]:
+    """What each relation alone asks of the company of each target: capacity constraints of the multipliers
+    that are one relation.
+    """
+    found = _company(problem, problem.matrix)
+    target, pair, column = found.target, found.pair, found.column
     cuts: list[Cut] = []
-    exposed = np.zeros(len(targets), dtype=np.bool_)
-    for coefs, levels in ((up, targets.upper), (down, targets.lower), (up + down, targets.sliding)):
+    for coefs, levels in found.sides(problem.targets):
         level = levels[target]
         fixed = problem.forced[column]
         left = level - np.bincount(pair[fixed], coefs[fixed], len(target))
         open_ = left > _TINY * level
-        exposed[target[open_]] = True
         useful = open_[pair] & ~fixed & (coefs > 0)
         ends = np.searchsorted(pair[useful], np.arange(len(target) + 1))
         share = np.minimum(coefs[useful] / left[pair[useful]], 1.0)
@@ -149,7 +182,7 @@ def relation_cuts(problem: Problem) -> tuple[list[Cut], BoolArray]:
         for k in np.flatnonzero(open_).tolist():
             part = slice(ends[k], ends[k + 1])
             cuts.append(_sparse_cut(where[part].astype(np.int64), share[part]))
-    return cuts, exposed
+    return cuts
 
 
 def row_bridgeless(problem: Problem, x: FloatArray, least: float) -> list[Cut]:

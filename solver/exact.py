@@ -90,7 +90,6 @@ class Search:
         self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
         self._brancher = Brancher(problem, self._master, self._solve, self._cutoff)
         self._root: LpResult | None = None
-        self._master.add(relation_cuts(problem)[0])
 
     @property
     def cuts(self) -> int:
@@ -139,6 +138,8 @@ class Search:
                 self._round(self._point(self._root))
 
     def _run(self) -> None:
+        if not self._master.cuts and self._root is None:
+            self._master.add(relation_cuts(self._problem))
         if not self._cut_root():
             return
         before = self.bound

@@ -18,7 +18,7 @@ from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
 from solver.crew import Crew
-from solver.cuts import relation_cuts
+from solver.cuts import exposed_in_relations
 from solver.errors import (
     InfeasibleError,
     InputError,
@@ -192,11 +192,10 @@ class _Run:
             raise _infeasible(self._instance, error.cells) from None
 
     def _search(self, reduction: Reduction, start: BoolArray | None) -> list[Search]:
-        began = time.perf_counter()
+        self._keep_time_for_audit(time.perf_counter() - self._began)
         part = self._clock.part(0.2)
         looked = self._crew.run([partial(_in_danger, problem, part) for problem in reduction.problems])
         problems, self._known = [found[0] for found in looked], [found[1] for found in looked]
-        self._keep_time_for_audit(time.perf_counter() - began)
         self._clocks, self._short = [self._clock] * len(problems), [False] * len(problems)
         found = self._take_turns(problems, list(range(len(problems))), partial(self._begin, start=start))
         if self._time_limit is None and self._work_limit is not None and not self._interrupted:
@@ -210,7 +209,8 @@ class _Run:
             reporter.start(k, search.cost)
             search.prove(bound)
             searches.append(search)
-        open_ = list(range(len(searches)))
+        late = self._time_limit is not None and self._clock.out
+        open_ = [] if late else list(range(len(searches)))
         while open_ and not self._interrupted:
             self._take_turns(problems, open_, lambda k, _: self._work_on(k, searches[k]))
             left = self._clock.spent < 1 - _WORTH
@@ -357,7 +357,9 @@ class _Run:
             return np.ones(problem.n, dtype=np.bool_), None
 
     def _keep_time_for_audit(self, seconds: float) -> None:
-        """The audit at the end takes about as long as the first look at all targets, or twice that."""
+        """The audit at the end takes about as long as the reduction, or twice that: the pattern's movements
+        are at hand, and prove nearly all of it.
+        """
         left = self._clock.seconds_left
         if left is not None:
             self._clock = Clock(left - min(2 * seconds, 0.3 * left), self._work_limit, self._halted)
@@ -443,7 +445,7 @@ class _Reporter:
 
 def _in_danger(problem: Problem, clock: Clock) -> tuple[Problem, list[Movement]]:
     """A component without the targets that are safe in any case."""
-    return without_safe_targets(problem, relation_cuts(problem)[1], clock)
+    return without_safe_targets(problem, exposed_in_relations(problem), clock)
 
 
 def _infeasible(instance: Instance, cells: IntArray) -> SolverError:

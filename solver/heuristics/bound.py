@@ -92,7 +92,7 @@ def _sliding_rows(problem: Problem) -> sparse.csr_array:
     none = np.zeros(len(wide))
     sliding = Targets(targets.attacker[wide], targets.cell[wide], none, none, targets.sliding[wide])
     # Cuts are scaled to a right-hand side of one, but for what tiny coefficients have given away.
-    cuts = relation_cuts(replace(problem, targets=sliding))[0]
+    cuts = relation_cuts(replace(problem, targets=sliding))
     ends = np.cumsum([0] + [len(cut.columns) for cut in cuts])
     columns = np.concatenate([np.empty(0, dtype=np.int64), *(cut.columns for cut in cuts)])
     coefs = np.concatenate([np.empty(0), *(cut.coefs / cut.rhs for cut in cuts)])
