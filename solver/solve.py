@@ -165,7 +165,12 @@ class _Run:
         cost = self._instance.cost(hidden)
         bound = min(reduction.base_cost + sum(search.bound for search in searches), cost)
         moves = [known + search.moves for known, search in zip(self._known, searches, strict=True)]
-        exposures = self._verify(hidden, reduction.expand_moves(moves))
+        try:
+            exposures = self._verify(hidden, reduction.expand_moves(moves))
+        except KeyboardInterrupt:
+            # What there is is wanted, and nothing leaves here unaudited. A second interrupt ends all.
+            self._stop()
+            exposures = self._verify(hidden, reduction.expand_moves(moves))
         if exposures and not np.any(~hidden & (self._instance.status == Status.FREE)):
             raise _infeasible(self._instance, np.array([exposure.cell for exposure in exposures]))
         if exposures:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import time
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,5 +137,24 @@ def test_an_interrupt_from_the_progress_callback_returns_what_there_is() -> None
             signal.raise_signal(signal.SIGINT)
 
     found = solve(instance, "exact", progress=stop, work_limit=50.0)
+    assert found.statistics["stopped"] == "interrupt"
+    assert audit(instance, found.hidden).ok
+
+
+def test_an_interrupt_in_the_audit_audits_again_and_returns_the_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The package's own name `solve` is the function.
+    door = importlib.import_module("solver.solve")
+    calls, real = count(), door.find_exposures
+
+    def interrupted(*arguments: Any) -> Any:
+        if next(calls) == 0:
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(door, "find_exposures", interrupted)
+    instance = generate("random", "5x5x4", primaries=8, seed=2)
+    found = solve(instance, "lp")
     assert found.statistics["stopped"] == "interrupt"
     assert audit(instance, found.hidden).ok
