@@ -163,7 +163,7 @@ def _cheapest(
         prices,
         generator,
         attackers=np.tile(part[2], tries),
-        noise=max(noise, float(tries > 1)),
+        noise=max(noise, 0.3 * float(tries > 1)),
         roomy=roomy,
     )
     if not len(found.of):
