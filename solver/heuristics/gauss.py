@@ -19,6 +19,8 @@ from solver.instance import FloatArray, IntArray
 
 # Largest basis, in numbers; beyond, only the columns nearest the primaries take part.
 _LARGEST = 4_000_000
+# With a limit of seconds, the cube of the number of columns is at most so many times these.
+_PER_SECOND = 1e8
 _ZERO = 1e-9
 
 
@@ -30,7 +32,7 @@ def protect_gauss(cover: Cover, clock: Clock) -> None:
     FrozenTargetError
         A need cannot be met by any pattern.
     """
-    columns = _columns(cover)
+    columns = _columns(cover, clock)
     basis = _movements(cover, columns)
     clock.charge(float(basis.size))
     cover.hidden[columns[_eliminate(cover, columns, basis, clock)]] = True
@@ -38,24 +40,29 @@ def protect_gauss(cover: Cover, clock: Clock) -> None:
     protect_lp(cover, clock)
 
 
-def _columns(cover: Cover) -> IntArray:
+def _columns(cover: Cover, clock: Clock) -> IntArray:
     problem = cover.problem
     most = int(np.sqrt(_LARGEST))
+    if clock.seconds_left is not None:
+        # Nothing stops the factorisation of their matrix once it has begun.
+        most = min(most, int(np.cbrt(clock.seconds_left * _PER_SECOND)))
     if problem.n <= most:
         return np.arange(problem.n)
     nearby = Nearby(problem)
     cells = np.unique(cover.needs.cell)
     each = max(most // len(cells), 4)
     none = np.empty(0, dtype=np.int64)
-    near = [
-        nearby.columns(int(cell), 0.0, problem.weight, each, none) for cell in cells[: most // 4].tolist()
-    ]
+    near = [none]
+    for cell in cells[: most // 4].tolist():
+        clock.check()
+        near.append(nearby.columns(cell, 0.0, problem.weight, each, none))
     return np.unique(np.concatenate(near))[:most]
 
 
 def _movements(cover: Cover, columns: IntArray) -> FloatArray:
     """Basis of the movements of some columns (float64[k, dimension])."""
-    part = cover.problem.matrix[:, columns].toarray()
+    part = cover.problem.matrix[:, columns]
+    part = part[np.diff(part.indptr) > 0].toarray()
     _, triangle, order = linalg.qr(part, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > _ZERO * max(float(diagonal.max(initial=0.0)), 1.0)).sum())
