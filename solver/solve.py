@@ -212,7 +212,7 @@ class _Run:
         for k, (problem, (bound, first, cover)) in enumerate(zip(problems, found, strict=True)):
             search = Search(problem, self._clock, first, reporter.of(k), cover)
             reporter.start(k, search.cost)
-            search.prove(bound)
+            search.prove(bound if cover is None else max(bound, cover.bound))
             searches.append(search)
         late = self._time_limit is not None and self._clock.out
         open_ = [] if late else list(range(len(searches)))

@@ -12,7 +12,6 @@ from solver.heuristics.hypercube import protect_hypercube
 from solver.heuristics.light import protect_light
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.mcnf import protect_mcnf
-from solver.heuristics.merge import MANY, merge_lightest
 from solver.heuristics.modular import protect_modular
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
@@ -73,9 +72,6 @@ def protect(
     except OutOfTimeError:
         finish_in_haste(cover, clock)
     if clock.seconds_left != 0:
-        clean_up(cover, clock)
-    if method == "shortest-path" and problem.n > MANY and not clock.out:
-        merge_lightest(cover, clock)
         clean_up(cover, clock)
     if start is not None:
         cover = _repaired(Cover(problem, needs, start), cover, clock)

@@ -127,12 +127,14 @@ class Cover:
     ----------
     minimal
         Is every secondary known to be needed? Showing others never makes one needless.
+    bound
+        What no safe pattern costs less than, as far as whoever made it knows.
     """
 
     def __init__(self, problem: Problem, needs: Needs, hidden: BoolArray | None = None) -> None:
         self.problem, self.needs = problem, needs
         self.hidden: BoolArray = problem.forced.copy() if hidden is None else problem.forced | hidden
-        self.minimal = False
+        self.minimal, self.bound = False, 0.0
         self._moves: list[_Move] = []
         self._count = np.zeros(len(needs), dtype=np.int64)
         self._users: dict[int, list[int]] = {}
@@ -161,7 +163,7 @@ class Cover:
     def copy(self) -> Cover:
         """An independent copy (the moves are shared, they never change)."""
         twin = Cover(self.problem, self.needs, self.hidden)
-        twin.minimal = self.minimal
+        twin.minimal, twin.bound = self.minimal, self.bound
         twin._moves = list(self._moves)
         twin._count = self._count.copy()
         twin._indexed = self._indexed
@@ -172,6 +174,7 @@ class Cover:
         """Become another cover of the same problem."""
         self.hidden, self.minimal, self._moves = other.hidden, other.minimal, other._moves
         self._count, self._users, self._indexed = other._count, other._users, other._indexed
+        self.bound = max(self.bound, other.bound)
 
     def add(self, columns: IntArray, amounts: FloatArray) -> None:
         """Hide what a move moves, and note the needs that it meets."""

@@ -7,6 +7,9 @@ that carries the level beats any number of cheaper ones: measured, patterns cost
 more.) Protection is counted per direction along the path (§4.6), for every primary on it; where the
 paths left cannot carry the rest, the cheapest movement of the linear program does (§4.5's recovery).
 
+On a large table, what single relations need comes first (:mod:`solver.heuristics.relations`): paths then meet
+the few needs that this leaves.
+
 A path only takes cheap cells, so the graph keeps the cheapest few per node for the level,
 and all hidden ones: a table of half a million cells then searches a hundred thousand.
 """
@@ -18,11 +21,14 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from solver.clock import Clock
-from solver.heuristics.lp import protect_lp
+from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.needs import Cover
 from solver.heuristics.network import Network, find_network
+from solver.heuristics.relations import find_company
 from solver.instance import BoolArray, FloatArray, IntArray
 
+# Beyond so many columns the program of single relations comes first.
+_MANY = 5_000
 _PER_NODE = 40
 _PATHS = 12
 # A hidden cell still costs a little, and so short detours win.
@@ -43,8 +49,19 @@ def protect_shortest_path(cover: Cover, clock: Clock) -> None:
     """
     network = find_network(cover.problem)
     if network is not None:
+        if cover.problem.n > _MANY:
+            _hide_company(cover, clock)
         _Paths(cover, network, clock).run()
     protect_lp(cover, clock)
+
+
+def _hide_company(cover: Cover, clock: Clock) -> None:
+    """Hide what single relations need; on a large table that leaves few needs unmet."""
+    company = find_company(cover.problem, clock)
+    cover.bound = max(cover.bound, company.bound)
+    if company.hidden is not None:
+        cover.hidden |= company.hidden
+        meet_within(cover, clock)
 
 
 class _Paths:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from solver import InfeasibleError, Insider, Instance, Status, audit, solve
 from solver.attack import check_pattern
@@ -15,6 +16,7 @@ from solver.heuristics.bound import relations_bound
 from solver.heuristics.merge import Pool, merge_lightest
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.heuristics.network import find_network
+from solver.heuristics.relations import find_company, worthwhile
 from solver.presolve import reduce_instance
 
 SHAPES = ("4x4", "5x3", "2.2x4", "3x3x3", "2.2x2.2", "2x2x2x2")
@@ -104,6 +106,41 @@ def test_heuristics_cost_no_less_than_the_optimum_nor_the_bound(shape: str, seed
     reduction = reduce_instance(instance)
     bound = reduction.base_cost + sum(relations_bound(problem, Clock()) for problem in reduction.problems)
     assert bound <= best.cost + 1e-6
+
+
+@settings(max_examples=20, deadline=None)
+@given(shape=st.sampled_from(SHAPES), primaries=st.integers(1, 5), seed=st.integers(0, 10_000))
+def test_what_single_relations_need_costs_no_more_than_a_safe_pattern(
+    shape: str, primaries: int, seed: int
+) -> None:
+    instance = generate("random", shape, primaries=primaries, seed=seed)
+    reduction = reduce_instance(instance)
+    bound = reduction.base_cost + sum(find_company(problem, Clock()).bound for problem in reduction.problems)
+    assert bound <= solve(instance, "exact").cost + 1e-6
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 5), n=st.integers(1, 9), few=st.floats(0.1, 1.0))
+def test_the_columns_left_out_of_a_covering_program_make_it_no_cheaper(
+    seed: int, count: int, n: int, few: float
+) -> None:
+    generator = np.random.default_rng(seed)
+    rows = generator.choice([0.0, 0.3, 0.6, 1.0], (count, n)) * (generator.random((count, n)) < few)
+    weight = generator.integers(0, 6, n).astype(np.float64)
+    points = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    meets = (points @ rows.T >= 1 - 1e-9).all(axis=1)
+    kept = worthwhile(sparse.csr_array(rows), weight)
+    among = meets & (np.delete(points, kept, axis=1) == 0).all(axis=1)
+    costs = points @ weight
+    assert meets.any() == among.any()
+    assert costs[meets].min(initial=np.inf) == costs[among].min(initial=np.inf)
+
+
+def test_a_large_network_is_protected_near_its_bound() -> None:
+    instance = generate("random", "75x75", primaries=225)
+    solution = solve(instance, "shortest-path")
+    assert audit(instance, solution.hidden).ok
+    assert solution.gap < 0.05
 
 
 @pytest.mark.parametrize("shape", ["5x5x5", "4.3x4x3", "3x3x3x3"])
