@@ -32,9 +32,7 @@ class Master:
         self.cuts: list[Cut] = []
         self._keys: set[bytes] = set()
         self._age = np.empty(0, dtype=np.int64)
-        # Cuts dropped, by key; kept as one matrix until there are more.
-        self._shelf: dict[bytes, Cut] = {}
-        self._shelved: tuple[list[Cut], sparse.csr_array, FloatArray] | None = None
+        self._shelf = _Shelf()
         none, ints = np.empty(0), np.empty(0, dtype=np.int64)
         self._program = LinearProgram(
             problem.weight, self.lower, self.upper, np.zeros(1, dtype=np.int64), ints, none, none, none
@@ -87,25 +85,15 @@ class Master:
             self._program.delete_rows(stale)
             keep = np.ones(len(self.cuts), dtype=np.bool_)
             keep[stale] = False
-            for k in stale:
-                self._keys.discard(self.cuts[k].key)
-                self._shelf[self.cuts[k].key] = self.cuts[k]
-            self._shelved = None
+            dropped = [self.cuts[k] for k in stale.tolist()]
+            self._keys.difference_update(cut.key for cut in dropped)
+            self._shelf.put(dropped)
             self.cuts = [cut for cut, kept in zip(self.cuts, keep, strict=True) if kept]
             self._age = self._age[keep]
 
     def recall(self, x: FloatArray, least: float) -> list[Cut]:
         """Cuts dropped earlier that a point (float64[n]) violates by so much, most violated first."""
-        if self._shelved is None:
-            cuts = [cut for key, cut in self._shelf.items() if key not in self._keys][-_SHELVED:]
-            self._shelf = {cut.key: cut for cut in cuts}
-            ends = np.cumsum([0] + [len(cut.columns) for cut in cuts])
-            none = np.empty(0, dtype=np.int64)
-            columns = np.concatenate([none, *(cut.columns for cut in cuts)])
-            coefs = np.concatenate([np.empty(0), *(cut.coefs for cut in cuts)])
-            matrix = sparse.csr_array((coefs, columns, ends), shape=(len(cuts), len(x)))
-            self._shelved = cuts, matrix, np.array([cut.rhs for cut in cuts])
-        cuts, matrix, rhs = self._shelved
+        cuts, matrix, rhs = self._shelf.rows(len(x))
         missing = rhs - matrix @ x
         order = np.argsort(-missing, kind="stable")[:_RECALLED]
         return [cuts[k] for k in order[missing[order] > least].tolist() if cuts[k].key not in self._keys]
@@ -117,6 +105,43 @@ class Master:
     def load(self, basis: object) -> None:
         """Return to a saved basis (no cuts added since)."""
         self._program.set_basis(basis)
+
+
+class _Shelf:
+    """The last cuts that were dropped, as one matrix that grows by what is new."""
+
+    def __init__(self) -> None:
+        self._cuts: list[Cut] = []
+        self._keys: set[bytes] = set()
+        self._ends, self._columns = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self._coefs, self._rhs = np.empty(0), np.empty(0)
+        self._matrix: sparse.csr_array | None = None
+
+    def put(self, dropped: list[Cut]) -> None:
+        """Keep cuts; the oldest go when there are too many."""
+        fresh = [cut for cut in dropped if cut.key not in self._keys]
+        self._matrix = None
+        self._cuts += fresh
+        self._keys.update(cut.key for cut in fresh)
+        ends = self._ends[-1] + np.cumsum([len(cut.columns) for cut in fresh], dtype=np.int64)
+        self._ends = np.concatenate([self._ends, ends])
+        self._columns = np.concatenate([self._columns, *(cut.columns for cut in fresh)])
+        self._coefs = np.concatenate([self._coefs, *(cut.coefs for cut in fresh)])
+        self._rhs = np.concatenate([self._rhs, [cut.rhs for cut in fresh]])
+        over = len(self._cuts) - _SHELVED
+        if over > 0:
+            self._keys.difference_update(cut.key for cut in self._cuts[:over])
+            first = int(self._ends[over])
+            self._cuts, self._rhs = self._cuts[over:], self._rhs[over:]
+            self._columns, self._coefs = self._columns[first:], self._coefs[first:]
+            self._ends = self._ends[over:] - first
+
+    def rows(self, n: int) -> tuple[list[Cut], sparse.csr_array, FloatArray]:
+        """The cuts, their left-hand sides (k × n) and right-hand sides (float64[k])."""
+        if self._matrix is None:
+            entries = (self._coefs, self._columns, self._ends)
+            self._matrix = sparse.csr_array(entries, shape=(len(self._cuts), n))
+        return self._cuts, self._matrix, self._rhs
 
 
 def fixable(result: LpResult, free: BoolArray, room: float) -> tuple[IntArray, IntArray]:
