@@ -21,6 +21,8 @@ from solver.presolve import Problem
 # Nodes times columns times rows that a run may have.
 _SIZE = 1e6
 _FEW_WEIGHTS = 3
+# Work for each column and row from which on a run was hard: some 800 simplex iterations.
+_HARD = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class Borrowed:
         The point is proven cheapest among such points (or there is none).
     work
         Deterministic effort, in about milliseconds.
+    hard
+        It took many steps for a program of its size.
     """
 
     cuts: list[Cut]
@@ -46,6 +50,7 @@ class Borrowed:
     point: FloatArray | None
     exact: bool
     work: float
+    hard: bool
 
 
 def borrow(
@@ -95,12 +100,14 @@ def borrow(
         integral=np.ones(len(open_), dtype=np.bool_),
         seed=seed,
     )
+    program.skip_heuristics()
     if pool:
         program.keep_cuts()
     most = max(int(_SIZE / (len(open_) * len(rhs) + 1)), 1)
     result = program.solve(nodes=min(nodes, most), seconds=seconds, gap=0.0)
+    hard = program.work > _HARD * (len(open_) + len(rhs))
     if result.status == "infeasible":
-        return Borrowed([], np.inf, None, True, program.work)
+        return Borrowed([], np.inf, None, True, program.work, hard)
     point = None
     if len(result.primal):
         point = fixed.copy()
@@ -110,9 +117,8 @@ def borrow(
     if found is not None and found.incumbent >= below - base - 1e-6 * max(1.0, below):
         new = _pool_cuts(found, open_)
     bound = result.bound + base - (step / 2 if favour.any() else 0.0)
-    return Borrowed(
-        new, bound if np.isfinite(bound) else -np.inf, point, result.status == "optimal", program.work
-    )
+    bound = bound if np.isfinite(bound) else -np.inf
+    return Borrowed(new, bound, point, result.status == "optimal", program.work, hard)
 
 
 def _favour(problem: Problem, open_: np.ndarray, budget: float, step: float) -> FloatArray:

@@ -1,7 +1,8 @@
-"""Which column to branch on, and by what steps costs differ."""
+"""Which node comes next, which column to branch on, what cost to look for, and by what steps costs differ."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,6 +15,11 @@ from solver.master import Master
 from solver.presolve import Problem
 
 _INTEGRAL = 1e-6
+# How far from the cheapest node towards the cost looked for a dive goes on.
+_DEEP = 0.2
+# A first supposition, and the least of later ones, as parts of the gap; how many times the nodes of the last
+# the next may take; and the part of the gap beyond which nothing is supposed.
+_FIRST, _LEAST, _TIMES, _ALL = 0.3, 0.2, 4.0, 0.7
 
 
 class _Solve(Protocol):
@@ -29,6 +35,72 @@ class Node:
     lower: FloatArray = field(compare=False)
     upper: FloatArray = field(compare=False)
     depth: int = field(compare=False)
+
+
+class Frontier:
+    """Nodes to visit: the cheapest, and its children as long as they are hardly dearer.
+
+    Attributes
+    ----------
+    least
+        No node left costs less, but for rounding.
+    """
+
+    def __init__(self, root: Node) -> None:
+        self._heap, self._count = [root], 0
+        self._dive: Node | None = None
+        self.least = root.bound
+
+    def next(self, cutoff: Callable[[float], bool]) -> Node | None:
+        """The node to visit now; None if all that are left are cut off."""
+        node, self._dive = self._dive, None
+        if node is not None and not cutoff(node.bound):
+            return node
+        if not self._heap or cutoff(self._heap[0].bound):
+            return None
+        node = heapq.heappop(self._heap)
+        self.least = node.bound
+        return node
+
+    def add(self, children: list[Node], ceiling: float) -> None:
+        """Children of the node visited, the one to dive into first, in a search for costs up to a ceiling."""
+        for child in children:
+            self._count += 1
+            child.order = self._count
+        if children and children[0].bound <= self.least + _DEEP * (ceiling - self.least):
+            self._dive = children.pop(0)
+        for child in children:
+            heapq.heappush(self._heap, child)
+
+
+class Suppositions:
+    """Costs that some pattern is supposed to have, dearer each time there is none.
+
+    A tree visits the nodes below the cost it looks for, and that cost fixes columns at each. Supposed below
+    the incumbent's, it leaves far fewer nodes than an incumbent that is far from the optimum.
+    """
+
+    def __init__(self, step: float) -> None:
+        self._step = step
+        self._tried: list[tuple[float, int]] = []
+
+    def note(self, supposed: float, nodes: int) -> None:
+        """So many nodes were visited to find nothing up to a cost."""
+        self._tried.append((supposed, max(nodes, 2)))
+
+    def next(self, bound: float, cost: float) -> float:
+        """What to suppose between a bound and the cost of the incumbent; infinity for all up to this."""
+        gap = cost - bound
+        room = _FIRST * gap
+        if len(self._tried) > 1:
+            (before, few), (last, many) = self._tried[-2:]
+            if many > few and last > before:
+                # Nodes grow with the room, as an exponential does.
+                room = float(np.log(_TIMES) * (last - before) / np.log(many / few))
+        supposed = bound + max(room, _LEAST * gap, self._step)
+        if self._step:
+            supposed = float(np.floor(supposed / self._step + 1e-6)) * self._step
+        return supposed if supposed < bound + _ALL * gap else np.inf
 
 
 class Brancher:

@@ -6,7 +6,6 @@ here attackers are asked at fractional nodes (Fischetti, Salazar 2001).
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from solver.attack import Movement, check_pattern
 from solver.borrow import borrow
-from solver.branching import Brancher, Node, cost_step
+from solver.branching import Brancher, Frontier, Node, Suppositions, cost_step
 from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError, NumericalError
@@ -29,17 +28,14 @@ from solver.separate import Separator, as_point
 _INTEGRAL = 1e-6
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
-_STALL = 12
-_COARSE = 0.02
+_STALL, _COARSE = 12, 0.02
 _PATIENCE = 0.3
 # Part of the seconds after which a search without a safe pattern stops, as one must be found otherwise.
 _UNSAFE = 0.6
 _ROOM = 0.02
 _HOPE = 0.12
 _PART = 0.15
-_ATTEMPTS = 40
-_EASY_NODES = 300
-_EASY_WORK = 1000.0
+_ATTEMPTS, _EASY_NODES = 40, 300
 
 
 class Search:
@@ -79,7 +75,7 @@ class Search:
         self.safe = incumbent is not None
         self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
         self.cost = problem.cost(self.incumbent)
-        self.bound, self.nodes = 0.0, 0
+        self.bound, self.nodes, self._supposed = 0.0, 0, np.inf
         self.moves: list[Movement] = []
         self.cover, self.rounded = cover, False
         self.step = cost_step(problem.weight)
@@ -138,6 +134,7 @@ class Search:
                 self._round(self._point(self._root))
 
     def _run(self) -> None:
+        self._supposed = np.inf
         if not self._master.cuts and self._root is None:
             self._master.add(relation_cuts(self._problem))
         if not self._cut_root():
@@ -152,8 +149,7 @@ class Search:
         worth = gained > 0.15 * (self.cost - before)
         if worth and self._borrow() and not self._converge():
             return
-        if not self.closed and not self._clock.out:
-            self._branch()
+        self._branch()
 
     # ------------------------------------------------------------------- root
 
@@ -161,6 +157,7 @@ class Search:
         """Cutting planes at the root; False if that closed the gap or time ran out."""
         history: list[float] = []
         master = self._master
+        master.set_bounds(self._lower, self._upper)
         while len(history) < _ROOT_ROUNDS:
             result = self._solve()
             if result.status == "infeasible":
@@ -231,14 +228,13 @@ class Search:
             before = self.bound
             room = max(room, _ROOM * before, self.step)
             supposed = before + room if before + room < self.cost - self.step else np.inf
-            added, exact, work = self._ask_highs(nodes=_EASY_NODES, pool=False, supposed=supposed)
+            added, easy = self._ask_highs(nodes=_EASY_NODES, pool=False, supposed=supposed)
             if added:
                 self._refresh()
-            elif np.isfinite(supposed) and exact and work < _EASY_WORK:
+            elif np.isfinite(supposed) and easy:
                 room *= 3
                 continue
-            slow = work > _EASY_WORK and self.bound - before < 0.3 * (self.cost - before)
-            if not exact or not added or slow:
+            if not easy or not added:
                 break
         return not self.closed
 
@@ -252,8 +248,8 @@ class Search:
             self.prove(result.objective)
             self._fix_root()
 
-    def _ask_highs(self, nodes: int, pool: bool, supposed: float = np.inf) -> tuple[int, bool, float]:
-        """One run of HiGHS on the known inequalities: cuts added, solved to the end, effort.
+    def _ask_highs(self, nodes: int, pool: bool, supposed: float = np.inf) -> tuple[int, bool]:
+        """One run of HiGHS on the known inequalities: cuts added, and was it solved with ease?
 
         `supposed` is a cost that some safe pattern may have; the run is about those up to it.
         """
@@ -281,18 +277,16 @@ class Search:
         if borrowed.point is not None:
             unsafe = self._cuts_at_pattern(borrowed.point)
             if unsafe:
-                cuts += unsafe + self._separate(self._between(borrowed.point), least=0.01)
+                # Half way to the root relaxation, attackers are less degenerate.
+                x = borrowed.point if self._root is None else 0.5 * (borrowed.point + self._point(self._root))
+                cuts += unsafe + self._separate(x, least=0.01)
                 if bound <= self.bound:
                     # Many patterns cost the same: look for a safe one among them.
                     self._repair(borrowed.point)
         # A safe point that is proven cheapest closes the gap by its cost.
         self.prove(bound)
         added = 0 if self.closed else self._master.add(cuts)
-        return added, borrowed.exact, borrowed.work
-
-    def _between(self, x: FloatArray) -> FloatArray:
-        """Half way to the root relaxation, where attackers are less degenerate."""
-        return x if self._root is None else 0.5 * (x + self._point(self._root))
+        return added, borrowed.exact and not borrowed.hard
 
     def _repair(self, x: FloatArray) -> None:
         """Make a 0/1 point safe at little cost."""
@@ -303,29 +297,28 @@ class Search:
     # ------------------------------------------------------------------- tree
 
     def _branch(self) -> None:
-        count = 0
-        heap = [Node(self.bound, count, self._lower.copy(), self._upper.copy(), 0)]
-        while heap:
-            best = heapq.heappop(heap)
-            self.prove(min(best.bound, self.cost))
-            node: Node | None = best
-            while node is not None and not self._cutoff(node.bound):
-                if self._clock.out:
-                    return
-                self.nodes += 1
-                children = self._process(node)
-                node = None
-                if children:
-                    for child in children:
-                        count += 1
-                        child.order = count
-                    if len(children) == 2:
-                        heapq.heappush(heap, children[1])
-                    node = children[0]
-            if self.nodes % 50 == 0:
-                heap = [waiting for waiting in heap if not self._cutoff(waiting.bound)]
-                heapq.heapify(heap)
-        self.prove(self.cost)
+        """Trees for one supposed cost after the other; what one finds out helps the next."""
+        suppositions = Suppositions(self.step)
+        while not self.closed:
+            before = self.nodes
+            self._supposed = suppositions.next(self.bound, self.cost)
+            if not self._explore():
+                return
+            suppositions.note(self._supposed, self.nodes - before)
+            self._supposed = np.inf
+            self._cut_root()
+
+    def _explore(self) -> bool:
+        """One tree, for patterns up to the ceiling; False if time ran out."""
+        frontier = Frontier(Node(self.bound, 0, self._lower.copy(), self._upper.copy(), 0))
+        while (node := frontier.next(self._cutoff)) is not None:
+            self.prove(min(frontier.least, self._ceiling + self.step))
+            if self._clock.out:
+                return False
+            self.nodes += 1
+            frontier.add(self._process(node), self._ceiling)
+        self.prove(self._ceiling + self.step)
+        return True
 
     def _process(self, node: Node) -> list[Node]:
         lower, upper = np.maximum(node.lower, self._lower), np.minimum(node.upper, self._upper)
@@ -478,14 +471,21 @@ class Search:
     def _fix_root(self) -> None:
         if self._root is None:
             return
-        zero, one = fixable(self._root, self._lower < self._upper, self._room(self._root.objective))
+        room = self._room(self._root.objective, self.cost - self.step)
+        zero, one = fixable(self._root, self._lower < self._upper, room)
         self._upper[zero], self._lower[one] = 0.0, 1.0
         if self.nodes == 0:
             self._master.set_bounds(self._lower, self._upper)
 
-    def _room(self, objective: float) -> float:
-        """How far the objective may rise without excluding a better pattern."""
-        return self.cost - self.step - objective + 1e-6 * max(1.0, self.step) + self._tolerance
+    def _room(self, objective: float, ceiling: float | None = None) -> float:
+        """How far the objective may rise without excluding a pattern that is looked for."""
+        ceiling = self._ceiling if ceiling is None else ceiling
+        return ceiling - objective + 1e-6 * max(1.0, self.step) + self._tolerance
+
+    @property
+    def _ceiling(self) -> float:
+        """The greatest cost that is looked for."""
+        return min(self.cost - self.step, self._supposed)
 
     def _cutoff(self, bound: float) -> bool:
         return self._room(bound) < 0

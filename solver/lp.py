@@ -257,12 +257,15 @@ class LinearProgram:
             "values",
         )
 
-    def keep_cuts(self) -> None:
-        """Have HiGHS hand over its root cuts (:attr:`pool`), and spend nothing on incumbents."""
-        highs = self._highs
-        highs.setOptionValue("mip_heuristic_effort", 0.0)
+    def skip_heuristics(self) -> None:
+        """Have HiGHS spend nothing on incumbents of a mixed-integer program."""
+        self._highs.setOptionValue("mip_heuristic_effort", 0.0)
         for name in ("rins", "rens", "root_reduced_cost"):
-            highs.setOptionValue(f"mip_heuristic_run_{name}", False)
+            self._highs.setOptionValue(f"mip_heuristic_run_{name}", False)
+
+    def keep_cuts(self) -> None:
+        """Have HiGHS hand over its root cuts (:attr:`pool`)."""
+        highs = self._highs
         highs.setOptionValue("mip_allow_restart", False)
         highs.setCallback(self._take_cuts, None)
         highs.startCallback(highspy.cb.HighsCallbackType.kCallbackMipGetCutPool)

@@ -36,6 +36,19 @@ def test_equals_brute_force(part: int, seed: int) -> None:
     assert _cost(instance) == pytest.approx(cheapest(instance))
 
 
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**9), unit=st.sampled_from([1.0, 0.25, np.pi]))
+def test_the_tree_alone_equals_brute_force(seed: int, unit: float) -> None:
+    """One round of cuts at the root and none of HiGHS's: the rest is for the tree."""
+    instance = random_instance(seed, largest=14)
+    instance = instance.replace(weight=unit * instance.weight)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("solver.exact._ROOT_ROUNDS", 1)
+        patch.setattr("solver.exact._ATTEMPTS", 0)
+        found = _cost(instance)
+    assert found == pytest.approx(cheapest(instance))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9))
 def test_order_of_cells_and_relations_never_changes_the_cost(seed: int) -> None:
