@@ -3,8 +3,9 @@
 Relations are ranked by how deep their total lies below the grand total; those of one depth that
 share parts make a module. Each is protected on its own, what an earlier module hid being a primary
 of the later ones, and a module that hides a cell of an earlier one sends the work back there. The
-original stops here and leaves cells exposed, because modules together tell more than each alone:
-afterwards the whole is checked, and repaired by the cheapest movements.
+original stops here and leaves cells exposed, because modules together tell more than each alone, and
+hides more than needed, because what one module does anew another has done already: afterwards the whole
+is protected by the cheapest movements, to which what the modules hid costs less.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from solver.presolve import FrozenTargetError, Problem, Targets
 _RETURNS = 3
 # A secondary of another module must be movable by this part of its room.
 _SECONDARY = 0.1
+# What a column that a module hid costs when the whole is protected, as a part of its weight.
+_SUGGESTED = 0.5
 
 
 def protect_modular(cover: Cover, clock: Clock) -> None:
-    """Hide module by module, then meet the needs of the whole.
+    """Hide module by module, then meet the needs of the whole, mostly by what is hidden.
 
     Raises
     ------
@@ -40,17 +43,18 @@ def protect_modular(cover: Cover, clock: Clock) -> None:
     np.maximum.at(level, cover.needs.cell, cover.needs.level)
     waiting = list(range(len(modules)))
     visits = np.zeros(len(modules), dtype=np.int64)
+    hidden = cover.hidden.copy()
     home: list[set[int]] = [set(np.unique(problem.matrix[rows].indices).tolist()) for rows in modules]
     while waiting and not clock.out:
         number = waiting.pop(0)
         visits[number] += 1
-        new = _protect(problem, modules[number], cover.hidden, level, clock)
-        cover.hidden[new] = True
+        new = _protect(problem, modules[number], hidden, level, clock)
+        hidden[new] = True
         touched = set(new.tolist())
         back = [k for k in range(number) if touched & home[k] and visits[k] < _RETURNS and k not in waiting]
         waiting = sorted(waiting + back)
     meet_within(cover, clock)
-    protect_lp(cover, clock)
+    protect_lp(cover, clock, np.where(hidden, _SUGGESTED, 1.0) * problem.weight)
 
 
 def _modules(problem: Problem) -> list[IntArray]:
