@@ -18,6 +18,7 @@ from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
 from solver.errors import InternalError, NumericalError
 from solver.heuristics.needs import Cover
+from solver.heuristics.rounding import Rounding
 from solver.incumbent import complete, make_safe, round_up
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
@@ -102,9 +103,9 @@ class Search:
         return 1e-9 * max(1.0, self.cost)
 
     @property
-    def relaxation(self) -> FloatArray | None:
-        """The root relaxation's point (float64[n]), once there is one."""
-        return None if self._root is None else self._point(self._root)
+    def rounding(self) -> Rounding | None:
+        """How to make patterns of the root relaxation, once there is one."""
+        return None if self._root is None else Rounding(self._problem, self._root, self._upper > 0)
 
     def limit_to(self, clock: Clock, patience: Clock | None = None) -> None:
         """Run on another clock from now on; `patience` is how long a first pattern may take."""
@@ -131,7 +132,7 @@ class Search:
             self._run()
         if not self.safe and self._root is not None and not self._patience.out:
             with suppress(OutOfTimeError, NumericalError):
-                self._round(self._point(self._root))
+                self._round(self._root)
 
     def _run(self) -> None:
         self._supposed = np.inf
@@ -143,7 +144,7 @@ class Search:
         if not self._converge():
             return
         gained = self.bound - before
-        self._round(self._point(self._solve()))
+        self._round(self._solve())
         if not self.safe or not self._cut_root():
             return
         worth = gained > 0.15 * (self.cost - before)
@@ -359,7 +360,7 @@ class Search:
             return [Node(node.bound, 0, lower, upper, node.depth)]
         if self.nodes >= self._next_round:
             self._next_round = 20 + 2 * self._next_round
-            self._round(x)
+            self._round(result)
             if self._cutoff(node.bound):
                 return []
         master.grow_older(result)
@@ -426,21 +427,20 @@ class Search:
             raise NumericalError("an unsafe pattern violates no inequality")
         return cuts
 
-    def _round(self, x: FloatArray) -> None:
+    def _round(self, result: LpResult) -> None:
         """Patterns near the point, and the incumbent with all that the point hides in part, cleaned."""
-        problem, allowed = self._problem, self._upper > 0
-        support = allowed & (x > _INTEGRAL)
+        problem, rounding = self._problem, Rounding(self._problem, result, self._upper > 0)
         patience = self._clock if self.safe else self._patience
-        found = round_up(problem, x, allowed, self._clock, patience)
+        found = round_up(problem, rounding, self._clock, patience)
         if found is not None:
             self.rounded = True
             self._accept(found.hidden, found.movements(), found)
         elif not self.safe:
-            self._settle(problem.forced | support)
+            self._settle(problem.forced | rounding.support)
         if not self.safe or self._clock.out:
             return
-        hidden = self.incumbent | (x > _PART)
-        found = make_safe(problem, hidden, problem.weight, hidden | support, self._clock)
+        hidden = self.incumbent | (rounding.x > _PART)
+        found = make_safe(problem, hidden, problem.weight, hidden | rounding.support, self._clock)
         if found is not None:
             self._accept(found.hidden, found.movements(), found)
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-import numpy as np
-
 from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.needs import Cover, gather_needs
+from solver.heuristics.rounding import Rounding
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem, Targets
 
-# Part of the columns, lightest first, that a rounding may hide besides those of the point; of the limit, for
-# finding covers, and of the cheapest cover's cost, how much more one may cost to be cleaned too.
-_LIGHTEST, _COVERS, _DEARER = 0.25, 0.5, 1.08
-_ZERO = 1e-6
+# Part of the limit for finding covers, and of the cheapest cover's cost, how much more one may cost to be
+# cleaned too.
+_COVERS, _DEARER = 0.5, 1.08
 
 
 def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Clock) -> BoolArray | None:
@@ -78,43 +76,27 @@ def make_safe(
     return cover
 
 
-def round_up(
-    problem: Problem, x: FloatArray, allowed: BoolArray, clock: Clock, patience: Clock
-) -> Cover | None:
-    """A safe pattern near a point of the relaxation, cheap where that hides.
-
-    Patterns of the columns that the point hides in part, of these and the lightest others, and of all: the
-    fewer columns, the faster, and none of the three is always the cheapest.
+def round_up(problem: Problem, rounding: Rounding, clock: Clock, patience: Clock) -> Cover | None:
+    """The cheapest of three roundings: the fewer columns, the faster, and none of the three is always the
+    cheapest. One made in haste is what remains where time suffices for none.
 
     Parameters
     ----------
-    x : float64[n]
-        The point.
-    allowed : bool[n]
-        Columns that may be hidden.
+    rounding
+        Of the point.
     clock, patience
         How long, and how long until there is one at all.
     """
-    support = allowed & (x > _ZERO)
-    price = problem.weight * (1 - x)
-    lightest = np.argsort(problem.weight, kind="stable")[: int(_LIGHTEST * problem.n)]
-    light = support.copy()
-    light[lightest] = allowed[lightest]
     covers: list[Cover] = []
     with suppress(OutOfTimeError, FrozenTargetError):
-        strict = Strict(patience)
-        start = Cover(problem, gather_needs(problem, strict))
-        meet_within(start, strict)
-        for columns in (support, light, allowed):
-            if covers and clock.spent > _COVERS:
+        start = Cover(problem, gather_needs(problem, Strict(patience)))
+        meet_within(start, Strict(patience))
+        covers.append(rounding.haste(start, Strict(patience)))
+        for kind in rounding.kinds:
+            enough = len(covers) > 1
+            if enough and clock.spent > _COVERS:
                 break
-            strict = Strict(clock if covers else patience)
-            cover = start.copy()
-            with suppress(FrozenTargetError):
-                protect_lp(cover, strict, price, columns, slopes=0, lenient=columns is light)
-                if cover.unmet.any():
-                    protect_lp(cover, strict, price, allowed, slopes=0)
-                covers.append(cover)
+            covers.append(rounding.cover(start, kind, Strict(clock if enough else patience)))
     covers.sort(key=lambda found: found.cost)
     costs = [cover.cost for cover in covers]
     for cover, cost in zip(covers, costs, strict=True):

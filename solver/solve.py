@@ -327,7 +327,7 @@ class _Run:
                 return
 
     def _improve(self, number: int, search: Search, clock: Clock) -> None:
-        hidden, guide, known = search.incumbent, search.relaxation, search.cover
+        hidden, guide, known = search.incumbent, search.rounding, search.cover
         better = None
         with suppress(NumericalError):
             better = improve_pattern(search.problem, hidden, clock, self._seed, search.accept, guide, known)

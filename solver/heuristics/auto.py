@@ -16,6 +16,7 @@ from solver.heuristics.methods import CONSTRUCT, protect
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.network import find_network
 from solver.heuristics.recreate import Recreation
+from solver.heuristics.rounding import Rounding
 from solver.instance import BoolArray, FloatArray
 from solver.presolve import FrozenTargetError, Problem
 
@@ -30,6 +31,10 @@ _SLICES = (0.1, 0.25, 0.1)
 # Other patterns to begin with, and the part of the limit for each to be found, and to be improved before one
 # of them is chosen.
 _STARTS, _ATTEMPT = ("modular", "light"), 0.05
+# Patterns near a relaxation to begin with: kind of rounding and distortion of prices, in turn; how many at
+# most, the part of the limit for them, and how much dearer than the cheapest one may be to be cleaned up.
+_DRAWS = ((0, 0.6), (2, 0.3))
+_MOST_DRAWS, _DRAWING, _DEARER = 12, 0.35, 1.05
 
 
 def first_pattern(
@@ -58,12 +63,12 @@ def improve_pattern(
     clock: Clock,
     seed: int = 0,
     report: Callable[[BoolArray], None] | None = None,
-    guide: FloatArray | None = None,
+    guide: Rounding | None = None,
     known: Cover | None = None,
 ) -> Cover | None:
     """A cover of a safe pattern (bool[n]) made cheaper within the limit; None if it wasn't.
 
-    `report` hears of every step; `guide` is a point of the relaxation (see :func:`improve`); `known` has the
+    `report` hears of every step; `guide` is a point of the relaxation; `known` has the
     moves of the pattern, if they are at hand.
     """
     try:
@@ -81,15 +86,41 @@ def improve_pattern(
     if problem.n > MANY and find_network(problem) is None and not clock.out:
         merge_lightest(cover, clock)
         clean_up(cover, clock)
-    pool = Pool(seed, guide)
+    near = None if guide is None else guide.x
+    pool = Pool(seed, near)
     pool.add(cover)
     if cover.minimal and not clock.out:
-        _race(cover, clock, seed, pool)
+        if guide is None:
+            _race(cover, clock, seed, pool)
+        else:
+            _draw(cover, guide, clock, seed, pool)
         if report is not None:
             report(cover.hidden.copy())
-    _polish(cover, clock, seed, pool, report, guide)
+    _polish(cover, clock, seed, pool, report, near)
     clean_up(cover, clock)
     return cover if problem.cost(cover.hidden) < problem.cost(hidden) else None
+
+
+def _draw(cover: Cover, guide: Rounding, clock: Clock, seed: int, pool: Pool) -> None:
+    """Other patterns near the relaxation, at distorted prices; the cheapest goes on."""
+    generator = np.random.default_rng(seed)
+    strict = Strict(clock.part(_DRAWING))
+    least, covers = np.inf, [cover.copy()]
+    start = Cover(cover.problem, cover.needs)
+    with suppress(FrozenTargetError, OutOfTimeError):
+        meet_within(start, strict)
+        for number in range(_MOST_DRAWS):
+            kind, spread = _DRAWS[number % len(_DRAWS)]
+            other = guide.cover(start, guide.kinds[kind], strict, spread, generator)
+            # What costs more before clean-up mostly does so after it.
+            least = min(least, other.cost)
+            if other.cost <= _DEARER * least:
+                covers.append(other)
+                clean_up(other, strict)
+                pool.add(other)
+    best = min(covers, key=lambda found: found.cost)
+    if best.cost < cover.cost:
+        cover.take(best)
 
 
 def _race(cover: Cover, clock: Clock, seed: int, pool: Pool) -> None:

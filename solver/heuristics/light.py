@@ -72,7 +72,7 @@ def _sweep_parts(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
     for hidden in patterns:
         if cover.unmet.sum() <= _FEW:
             break
-        _sweep(cover, hidden | cover.hidden, clock)
+        sweep(cover, hidden | cover.hidden, clock)
 
 
 def _lightest(cover: Cover, part: float) -> BoolArray:
@@ -84,7 +84,7 @@ def _lightest(cover: Cover, part: float) -> BoolArray:
     return hidden
 
 
-def _sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
+def sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
     """Move the cells of unmet needs together while that meets some of them; only what is hidden moves."""
     problem = cover.problem
     region = Region(problem, problem.lo * hidden, problem.hi * hidden, clock)
