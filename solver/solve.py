@@ -38,12 +38,13 @@ from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
+from solver.stricter import repaired, with_higher_levels
 
 _T = TypeVar("_T")
 METHODS = ("auto", "exact", *HEURISTICS)
 _AUTO_WORK = 15.0
 _KEPT = 0.3
-_STRICTER, _RAISES = 1e-5, 3
+_RAISES = 3
 
 
 def solve(
@@ -133,7 +134,7 @@ class _Run:
     ) -> None:
         self._began = time.perf_counter()
         self._instance, self._method = instance, method
-        self._raised: list[IntArray] = []
+        self._raises = 0
         self._time_limit, self._threads, self._seed = time_limit, threads, seed
         self._progress = progress
         if work_limit is None and time_limit is None and method == "auto":
@@ -165,20 +166,10 @@ class _Run:
         cost = self._instance.cost(hidden)
         bound = min(reduction.base_cost + sum(search.bound for search in searches), cost)
         moves = [known + search.moves for known, search in zip(self._known, searches, strict=True)]
-        try:
-            exposures = self._verify(hidden, reduction.expand_moves(moves))
-        except KeyboardInterrupt:
-            # What there is is wanted, and nothing leaves here unaudited. A second interrupt ends all.
-            self._stop()
-            exposures = self._verify(hidden, reduction.expand_moves(moves))
-        if exposures and not np.any(~hidden & (self._instance.status == Status.FREE)):
-            raise _infeasible(self._instance, np.array([exposure.cell for exposure in exposures]))
-        if exposures:
-            return self._stricter(exposures, start, bound)
         closed = all(search.closed for search in searches)
         if closed:
             bound = cost
-        return Solution(
+        found = Solution(
             hidden=hidden,
             cost=cost,
             lower_bound=bound,
@@ -189,6 +180,41 @@ class _Run:
             statistics=self._statistics(reduction, searches),
             trace=tuple(self._trace),
         )
+        return self._audited(found, reduction.expand_moves(moves), start)
+
+    def _audited(self, found: Solution, moves: sparse.csr_array, start: BoolArray | None) -> Solution:
+        """What was found, once it passes the audit; movements (float64[k, n]) spare that most of its work."""
+        try:
+            exposures = self._verify(found.hidden, moves)
+        except KeyboardInterrupt:
+            # What there is is wanted, and nothing leaves here unaudited. A second interrupt ends all.
+            self._stop()
+            exposures = self._verify(found.hidden, moves)
+        if not exposures:
+            return found
+        cells = np.array([exposure.cell for exposure in exposures])
+        if not np.any(~found.hidden & (self._instance.status == Status.FREE)):
+            raise _infeasible(self._instance, cells)
+        if self._raises >= _RAISES:
+            names = ", ".join(exposure.name for exposure in exposures[:10])
+            raise InternalError(f"the audit refuses the pattern found; exposed: {names}")
+        # Exact arithmetic finds levels missed by less than the search can tell. The bound still holds.
+        self._raises += 1
+        self._instance = with_higher_levels(self._instance, cells)
+        more = None
+        if found.status != "optimal" or self._clock.out:
+            # Another search would begin at nothing, with little time: what this one found is worth more.
+            more = repaired(self._instance, found.hidden, cells)
+        if more is None:
+            again = self.solution(start)
+            return again.proven(again.cost, found.lower_bound)
+        hidden, known = more
+        cost = self._instance.cost(hidden)
+        told = {**found.statistics, "repairs": self._raises}
+        seconds = time.perf_counter() - self._began
+        better = replace(found, hidden=hidden, cost=cost, seconds=seconds, statistics=told)
+        both = sparse.csr_array(sparse.vstack([moves, known]))
+        return self._audited(better.proven(cost, found.lower_bound), both, start)
 
     def _reduce(self) -> Reduction:
         try:
@@ -374,32 +400,6 @@ class _Run:
             raise InternalError("a pattern hides a cell that must be shown")
         return find_exposures(self._instance, hidden, moves)
 
-    def _stricter(self, exposures: tuple[Exposure, ...], start: BoolArray | None, bound: float) -> Solution:
-        """Solve again with the levels that exact arithmetic finds missed, by less than the search can
-        tell, a little higher. The bound of the levels as given still holds.
-
-        Raises
-        ------
-        InternalError
-            A level is missed by more than rounding.
-        """
-        instance = self._instance
-        cells = np.array([exposure.cell for exposure in exposures])
-        raised = {key: getattr(instance, key).copy() for key in ("lpl", "upl", "spl")}
-        for levels in raised.values():
-            levels[cells] *= 1 + _STRICTER
-        insiders = tuple(
-            replace(insider, **{key: getattr(insider, key) * (1 + _STRICTER) for key in raised})
-            for insider in instance.insiders
-        )
-        if len(self._raised) >= _RAISES:
-            names = ", ".join(exposure.name for exposure in exposures[:10])
-            raise InternalError(f"the audit refuses the pattern found; exposed: {names}")
-        self._raised.append(cells)
-        self._instance = instance.replace(**raised, insiders=insiders).clipped()
-        found = self.solution(start)
-        return found.proven(found.cost, bound)
-
     def _note(self, phase: str, lower: float, upper: float) -> None:
         seconds = time.perf_counter() - self._began
         self._trace.append((seconds, lower, upper))
@@ -421,6 +421,7 @@ class _Run:
             "nodes": sum(search.nodes for search in searches),
             "cuts": sum(search.cuts for search in searches),
             "work": self._clock.work,
+            "repairs": self._raises,
             "stopped": stopped,
         }
 

@@ -157,5 +157,8 @@ def _blocker(
         mover, amounts = found
         cover.add(mover.columns, amounts)
         still = cover.would_lose(column)
+        if need in still:
+            # Its movement does not count as one that spares the column.
+            return need
         remaining = remaining[1:][np.isin(remaining[1:], still)]
     return -1

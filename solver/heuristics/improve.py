@@ -199,4 +199,5 @@ def _adopt(cover: Cover, hidden: BoolArray, mine: IntArray, lost: IntArray, cloc
             if move is None:
                 return
             twin.add(mover.columns, move)
-    cover.take(twin)
+    if not twin.unmet.any():
+        cover.take(twin)

@@ -168,7 +168,9 @@ class Mover:
         self._bases[need] = self._program.basis()
         moved = np.zeros(len(self.columns))
         able = self._able
-        moved[able] = self._ratio[able] * (result.primal[:c] - result.primal[c:])[self._joined[able]]
+        # What is shut is moved by no more than rounding, which would count as hiding it.
+        net = np.where(self._shut, 0.0, result.primal[:c] - result.primal[c:])
+        moved[able] = self._ratio[able] * net[self._joined[able]]
         return moved * level
 
     def _set_costs(self, up: FloatArray, down: FloatArray) -> None:

@@ -139,6 +139,8 @@ def _round(
         tools.protect(trial, weight, clock)
     except (FrozenTargetError, OutOfTimeError):
         return None
+    if trial.unmet.any():
+        return None
     new = np.flatnonzero(trial.hidden & ~before)
     candidates = np.union1d(new, near)
     candidates = candidates[trial.hidden[candidates] & ~problem.forced[candidates]]
