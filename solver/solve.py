@@ -189,6 +189,7 @@ class _Run:
         except KeyboardInterrupt:
             # What there is is wanted, and nothing leaves here unaudited. A second interrupt ends all.
             self._stop()
+            found = replace(found, statistics={**found.statistics, "stopped": "interrupt"})
             exposures = self._verify(found.hidden, moves)
         if not exposures:
             return found

@@ -22,6 +22,8 @@ from solver.presolve import FrozenTargetError, Problem
 
 # Relative shortfall that still counts as meeting a need; the attackers' own is ten times looser.
 _SLACK = 1e-7
+# Of a movement, the part by which it may leave its room: so much may be rounding.
+_ROUNDING = 1e-6
 # Movement below this (relative to a level, or absolute for levels above one) is rounding.
 _STILL = 1e-8
 
@@ -200,9 +202,11 @@ class Cover:
         each = starts[columns + 1] - starts[columns]
         entry = np.repeat(np.arange(len(columns)), each)
         need, mover = order[ranges(starts[columns], each)], move[entry]
-        # The room of a cell may be missed by the rounding of the movement alone.
+        # The room of a cell may be missed by the rounding of the movement alone; what goes farther counts as
+        # far as there is room.
+        forth = np.where(forth >= 1 - _ROUNDING, np.maximum(forth, 1.0), forth)
         reach = amounts[entry] * needs.side[need]
-        reach = np.where(reach > 0, reach * np.maximum(forth, 1.0)[mover], -reach * back[mover])
+        reach = np.where(reach > 0, reach * forth[mover], -reach * back[mover])
         met = reach >= needs.level[need] * (1 - _SLACK)
         for attacker, known in self._insiders:
             touched = np.bincount(move, np.isin(columns, known), count) > 0

@@ -87,6 +87,8 @@ class _Paths:
         if level < _FALL * self._chosen_at or self._chosen_at == np.inf:
             self._choose(level)
         up = needs.side[need] > 0
+        if (network.hi if up else network.lo)[cell] < level * (1 - 1e-9):
+            return
         ends = (network.head[cell], network.tail[cell]) if up else (network.tail[cell], network.head[cell])
         if ends[0] == ends[1]:
             return
