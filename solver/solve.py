@@ -323,10 +323,12 @@ class _Run:
 
     def _is_late(self, problem: Problem) -> bool:
         """Does the exact search come before heuristics? Near its relaxation, patterns are cheaper, but where
-        seconds are few there may be none in time.
+        seconds are few there may be none in time. Large networks have good patterns and bounds at once.
         """
+        if self._method == "exact":
+            return problem.n <= _LATE or find_network(problem) is None
         if self._method != "auto":
-            return self._method == "exact"
+            return False
         hurried = self._time_limit is not None and self._time_limit < _HURRIED and problem.n > _TINY
         return problem.n <= _LATE and not (hurried and find_network(problem) is not None)
 
@@ -369,7 +371,8 @@ class _Run:
         clock = self._clocks[number]
         begin = None if start is None else problem.local(np.asarray(start, dtype=np.bool_))
         try:
-            if self._method == "exact" and begin is None:
+            late = self._is_late(problem)
+            if self._method == "exact" and begin is None and late:
                 everything = np.ones(problem.n, dtype=np.bool_)
                 quick = make_safe(problem, problem.forced, problem.weight, everything, clock, patient=True)
                 if quick is not None:
@@ -378,8 +381,8 @@ class _Run:
                 cover = protect(problem, self._method, clock, self._seed, begin)
             else:
                 # The exact search comes next: what the start makes tells it enough to begin with.
-                warm = begin is not None and self._is_late(problem)
-                cover = first_pattern(problem, clock, self._seed, begin, only_start=warm)
+                only = self._method == "exact" or (begin is not None and late)
+                cover = first_pattern(problem, clock, self._seed, begin, only_start=only)
             self._known[number] += cover.movements()
             return cover.hidden, cover
         except (FrozenTargetError, NumericalError) as error:

@@ -167,6 +167,13 @@ def test_a_start_is_never_made_worse() -> None:
     assert again.cost == instance.cost(best)
 
 
+def test_on_a_large_network_it_is_never_dearer_than_where_it_starts() -> None:
+    instance = generate("random", "75x75", primaries=25, seed=1)
+    paths, exact = (solve(instance, method, work_limit=0.3) for method in ("shortest-path", "exact"))
+    assert exact.cost <= paths.cost
+    assert exact.lower_bound >= paths.lower_bound
+
+
 def test_levels_beyond_the_bounds_are_refused_with_the_cell_or_clipped() -> None:
     instance = Instance.from_arrays(
         [10.0, 4.0, 6.0], [[1, -1, -1]], status=["s", "u", "s"], lpl=[0, 5, 0], upl=[0, 2, 0]
