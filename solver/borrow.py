@@ -21,8 +21,9 @@ from solver.presolve import Problem
 # Nodes times columns times rows that a run may have.
 _SIZE = 1e6
 _FEW_WEIGHTS = 3
-# Work for each column and row from which on a run was hard: some 800 simplex iterations.
-_HARD = 0.25
+# Work for each column and row from which on a run was hard: some 800 simplex iterations; where most columns
+# lie in four relations or more, some 200, as the next run then takes ten times as long.
+_HARD, _CROWDED_HARD = 0.25, 0.075
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,11 @@ class Borrowed:
     exact: bool
     work: float
     hard: bool
+
+
+def crowded(problem: Problem) -> bool:
+    """Do most columns lie in four relations or more, as in tables of four dimensions?"""
+    return bool(2 * (np.diff(problem.transposed.indptr) > 3).sum() > problem.n)
 
 
 def borrow(
@@ -103,9 +109,10 @@ def borrow(
     program.skip_heuristics()
     if pool:
         program.keep_cuts()
-    most = max(int(_SIZE / (len(open_) * len(rhs) + 1)), 1)
-    result = program.solve(nodes=min(nodes, most), seconds=seconds, gap=0.0)
-    hard = program.work > _HARD * (len(open_) + len(rhs))
+    allowed = max(int(_SIZE / (len(open_) * len(rhs) + 1)), 1)
+    result = program.solve(nodes=min(nodes, allowed), seconds=seconds, gap=0.0)
+    most = _CROWDED_HARD if crowded(problem) else _HARD
+    hard = program.work > most * (len(open_) + len(rhs))
     if result.status == "infeasible":
         return Borrowed([], np.inf, None, True, program.work, hard)
     point = None

@@ -12,7 +12,7 @@ from contextlib import suppress
 import numpy as np
 
 from solver.attack import Movement, check_pattern
-from solver.borrow import borrow
+from solver.borrow import borrow, crowded
 from solver.branching import Brancher, Frontier, Node, Suppositions, cost_step
 from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, relation_cuts
@@ -147,7 +147,7 @@ class Search:
         self._round(self._solve())
         if not self.safe or not self._cut_root():
             return
-        worth = gained > 0.15 * (self.cost - before)
+        worth = gained > 0.15 * (self.cost - before) and not crowded(self._problem)
         if worth and self._borrow() and not self._converge():
             return
         self._branch()
