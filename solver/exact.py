@@ -299,7 +299,7 @@ class Search:
 
     def _branch(self) -> None:
         """Trees for one supposed cost after the other; what one finds out helps the next."""
-        suppositions = Suppositions(self.step)
+        suppositions, self._separator.lifted = Suppositions(self.step), True
         while not self.closed:
             before = self.nodes
             self._supposed = suppositions.next(self.bound, self.cost)

@@ -14,6 +14,7 @@ from solver.attack import SLACK, Certificates, Reach, Region, capacity
 from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, knapsack_cuts, row_bridgeless
 from solver.instance import BoolArray, FloatArray, IntArray
+from solver.lifted import lifted_cover
 from solver.presolve import Problem
 
 _ZERO = 1e-7
@@ -29,11 +30,13 @@ class Separator:
         Deterministic effort so far, in about milliseconds.
     clock
         Out of time, the cuts found so far must do.
+    lifted
+        Separate lifted covers too: in a tree they save nodes, at the root they end its loop early.
     """
 
     def __init__(self, problem: Problem, clock: Clock) -> None:
         self._problem, self.clock = problem, clock
-        self.work = 0.0
+        self.work, self.lifted = 0.0, False
         targets = problem.targets
         levels = np.stack([targets.upper, targets.lower, targets.sliding], axis=1)
         kind = np.tile(np.arange(3), len(targets))
@@ -94,6 +97,8 @@ class Separator:
             except OutOfTimeError:
                 break
             new = knapsack_cuts(coefs, level, problem.forced, x, least)
+            cover = lifted_cover(coefs, level, problem.forced, x, least) if self.lifted else None
+            new += [] if cover is None else [cover]
             cuts.extend(new)
             self._hope[r] = _MEMORY * self._hope[r] + (1 - _MEMORY) * bool(new)
             if self.clock.out:
