@@ -7,12 +7,23 @@ import numpy as np
 from solver.attack import Region
 from solver.clock import Clock, OutOfTimeError, Strict
 from solver.entries import row_of
-from solver.heuristics.boxes import Boxes, Movements
+from solver.heuristics.boxes import Boxes
 from solver.heuristics.lp import LARGE, protect_lp
 from solver.heuristics.needs import Cover
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
+# Part of the columns, lightest first, among which boxes are looked for: more and more of them, so many times
+# each. What is hidden among light ones is free for later boxes, and few totals are needed in the end.
+_TIERS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.83, 0.9, 0.94, 0.97, 0.985, 0.992, 0.996, 0.998, 1.0)
+_EACH, _VARIED = 2, 0.3
+# So many times more steps fit into a time than one of them tells.
+_QUICKER = 2.5
+# Where more than this part of the needs is left, boxes begin anew: those of light columns meet what others
+# did as well, and leave less that is dear.
+_MOSTLY = 0.25
+# Seconds beyond the limit that these may take where some are left; where none are, so many cells are moved.
+_LATER, _CELLS = 0.4, 2_500
 # How much prices vary by chance, and how far rounds of boxes go by room instead: the first by prices alone.
 _ROUNDS = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 1.0), (0.3, 1.0), (1.0, 0.9), (1.0, 0.8), (1.0, 0.7))
 # The first round that goes by room alone. It is the next one where a round meets less than a part of the
@@ -22,9 +33,6 @@ _ROOMY, _MET, _FIT = 3, 1 / 3, 0.3
 _WITHIN = 20
 # So few needs are met by linear programs, where these are small.
 _FEW = 16
-# With time, cells are protected in so many groups, each larger than the one before, as what one hides is free
-# for the next; of so many boxes of a cell the cheapest is taken. The first group may have so many cells.
-_GROUPS, _TRIES, _FIRST = 8, 4, 8
 # Where there are few columns and boxes took no longer than so many seconds, programs have so many to find
 # something cheaper.
 _QUICK, _PROGRAMS = 0.25, 0.5
@@ -42,6 +50,8 @@ def finish_in_haste(cover: Cover, clock: Clock) -> None:
     FrozenTargetError
         A need cannot be met by any pattern.
     """
+    if cover.unmet.mean() > _MOSTLY:
+        cover.take(Cover(cover.problem, cover.needs))
     began, other = Clock(_QUICK), cover.copy()
     _by_boxes(cover, clock)
     if cover.problem.n <= LARGE and not began.out:
@@ -71,19 +81,57 @@ def protect_boxes(cover: Cover, clock: Clock) -> None:
     boxes = Boxes(cover.problem)
     generator = np.random.default_rng(0)
     _stay_within(cover, boxes, generator)
+    few = _FEW if cover.problem.n <= LARGE else 0
+    left = clock.seconds_left or 0.0
+    _by_tiers(cover, boxes, left and left + min(left, _LATER), generator)
     part = _unmet(cover)
     number = 0 if _fits(cover.problem, part[1]) else _ROOMY
-    few = _FEW if cover.problem.n <= LARGE else 0
-    while number < len(_ROUNDS) and len(part[0]) > (few if number else 0):
-        left = int(cover.unmet.sum())
-        hurried = clock.out or number > 0
-        for group in _groups(len(part[0]), hurried):
-            some = _some(part, group)
-            found = _cheapest(cover, boxes, some, 1 if hurried else _TRIES, generator, _ROUNDS[number])
-            cover.add_all(found.indptr, found.columns, found.amounts)
-        met = left - int(cover.unmet.sum())
-        number = _ROOMY if number < _ROOMY and met < _MET * left else number + 1
+    while number < len(_ROUNDS) and len(part[0]) > few:
+        before = int(cover.unmet.sum())
+        noise, roomy = _ROUNDS[number]
+        prices = np.where(cover.hidden, 0.0, cover.problem.weight)
+        _move(cover, boxes, part, prices, generator, noise, roomy)
+        met = before - int(cover.unmet.sum())
+        number = _ROOMY if number < _ROOMY and met < _MET * before else number + 1
         part = _unmet(cover)
+
+
+def _by_tiers(cover: Cover, boxes: Boxes, seconds: float, generator: np.random.Generator) -> None:
+    """Boxes of light columns for what these can meet, then of heavier ones, in as many steps as fit."""
+    weight = cover.problem.weight
+    paid = np.sort(weight[~cover.problem.forced])
+    tiers = np.repeat(_TIERS, _EACH).tolist()
+    clock = Clock(seconds) if seconds else None
+    at, left = 0, seconds
+    while at < len(tiers) and len(paid):
+        part = _unmet(cover)
+        steps = _CELLS / max(len(part[0]), 1)
+        if len(part[0]) <= _FEW or (steps < 2 if clock is None else left <= 0):
+            return
+        most = paid[min(int(tiers[at] * len(paid)), len(paid) - 1)]
+        prices = np.where(weight > most, np.inf, weight)
+        prices[cover.hidden] = 0.0
+        _move(cover, boxes, part, prices, generator, _VARIED)
+        if clock is not None:
+            began, left = left, clock.seconds_left or 0.0
+            steps = _QUICKER * left / max(began - left, 1e-9)
+        # The steps that there is time for are spread over all tiers; each is quicker than the last.
+        at += max(1, int(np.ceil((len(tiers) - at - 1) / max(steps, 1e-9))))
+
+
+def _move(
+    cover: Cover,
+    boxes: Boxes,
+    part: tuple[IntArray, FloatArray, IntArray],
+    prices: FloatArray,
+    generator: np.random.Generator,
+    noise: float,
+    roomy: float = 0.0,
+) -> None:
+    """Add a box of each cell where one is found."""
+    cells, levels, attackers = part
+    found = boxes.find(cells, levels, prices, generator, attackers=attackers, noise=noise, roomy=roomy)
+    cover.add_all(found.indptr, found.columns, found.amounts)
 
 
 def _fits(problem: Problem, levels: FloatArray) -> bool:
@@ -137,41 +185,6 @@ def _with_company(problem: Problem, hidden: BoolArray) -> BoolArray:
         if not alone.any():
             return able
         able[columns[alone]] = False
-
-
-def _groups(count: int, hurried: bool) -> list[IntArray]:
-    if hurried or count <= _FIRST:
-        return [np.arange(count)]
-    ends = np.unique(np.geomspace(_FIRST, count, _GROUPS).astype(np.int64))
-    return np.split(np.arange(count), ends[:-1])
-
-
-def _cheapest(
-    cover: Cover,
-    boxes: Boxes,
-    part: tuple[IntArray, FloatArray, IntArray],
-    tries: int,
-    generator: np.random.Generator,
-    chance: tuple[float, float],
-) -> Movements:
-    """A movement of each cell, where there is one: the cheapest of some tries."""
-    prices = np.where(cover.hidden, 0.0, cover.problem.weight)
-    noise, roomy = chance
-    found = boxes.find(
-        np.tile(part[0], tries),
-        np.tile(part[1], tries),
-        prices,
-        generator,
-        attackers=np.tile(part[2], tries),
-        noise=max(noise, 0.3 * float(tries > 1)),
-        roomy=roomy,
-    )
-    if not len(found.of):
-        return found
-    cost = np.add.reduceat(prices[found.columns], found.indptr[:-1])
-    cell = found.of % len(part[0])
-    order = np.lexsort((cost, cell))
-    return found.take(order[np.unique(cell[order], return_index=True)[1]])
 
 
 def _sweep(cover: Cover, clock: Clock) -> None:

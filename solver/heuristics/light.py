@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from solver.attack import Region
-from solver.clock import Clock
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.closure import Closure
 from solver.heuristics.lp import LARGE, protect_lp
 from solver.heuristics.mover import Mover
@@ -25,6 +25,8 @@ _FIRST = 4
 _IN_HASTE = 0.5
 # Part of the needs that a program in haste has to meet to be worth another one.
 _WORTH = 1 / 3
+# All of them take so many times as long as the first: where there are fewer seconds, boxes do more with them.
+_GROWTH = 15
 # So few needs are met one by one.
 _FEW = 4
 # Sets of columns for a need in haste, and how many columns.
@@ -69,10 +71,14 @@ def _find_boxes(cover: Cover, clock: Clock) -> None:
 
 def _sweep_parts(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
     patterns = [_lightest(cover, part) for part in parts]
-    for hidden in patterns:
+    began = clock.seconds_left
+    for number, hidden in enumerate(patterns):
         if cover.unmet.sum() <= _FEW:
             break
         sweep(cover, hidden | cover.hidden, clock)
+        left = clock.seconds_left
+        if number == 0 and began is not None and left is not None and left < _GROWTH * (began - left):
+            raise OutOfTimeError
 
 
 def _lightest(cover: Cover, part: float) -> BoolArray:

@@ -70,7 +70,8 @@ def test_boxes_alone_protect_a_roomy_table_cheaply() -> None:
     problem = only_problem("40x30", seed=5, primaries=60)
     cover = Cover(problem, gather_needs(problem, Clock()))
     protect_boxes(cover, Clock(0.0))
-    assert cover.unmet.sum() <= 10
+    # So few cells are left to programs.
+    assert len(np.unique(cover.needs.cell[cover.unmet])) <= 16
     assert cover.cost < 0.1 * problem.weight.sum()
 
 
@@ -125,6 +126,9 @@ def test_an_interrupt_at_any_look_at_the_clock_ends_well(
     except KeyboardInterrupt:
         # Before there was anything to return.
         return
+    finally:
+        # What ends before that look is not interrupted afterwards.
+        interrupting[0] = -1
     assert audit(instance, found.hidden).ok
 
 
