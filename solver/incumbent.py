@@ -16,6 +16,8 @@ from solver.presolve import FrozenTargetError, Problem, Targets
 # Part of the limit for finding covers, and of the cheapest cover's cost, how much more one may cost to be
 # cleaned too.
 _COVERS, _DEARER = 0.5, 1.08
+# Where one in haste takes more than this part of the patience, others may not end: it is thinned first.
+_SLOW = 0.04
 
 
 def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Clock) -> BoolArray | None:
@@ -78,7 +80,8 @@ def make_safe(
 
 def round_up(problem: Problem, rounding: Rounding, clock: Clock, patience: Clock) -> Cover | None:
     """The cheapest of three roundings: the fewer columns, the faster, and none of the three is always the
-    cheapest. One made in haste is what remains where time suffices for none.
+    cheapest. One made in haste is what remains where time suffices for none, and where programs are slow, the
+    cheapest movements among its columns come before those of more columns.
 
     Parameters
     ----------
@@ -91,7 +94,10 @@ def round_up(problem: Problem, rounding: Rounding, clock: Clock, patience: Clock
     with suppress(OutOfTimeError, FrozenTargetError):
         start = Cover(problem, gather_needs(problem, Strict(patience)))
         meet_within(start, Strict(patience))
+        before = patience.spent
         covers.append(rounding.haste(start, Strict(patience)))
+        if patience.spent - before > _SLOW:
+            covers.append(rounding.thin(start, covers[0], Strict(patience)))
         for kind in rounding.kinds:
             enough = len(covers) > 1
             if enough and clock.spent > _COVERS:

@@ -95,6 +95,13 @@ class Rounding:
         self._meet(cover, 1, self._problem.weight * (1 - self.x), clock)
         return cover
 
+    def thin(self, start: Cover, other: Cover, clock: Clock) -> Cover:
+        """What of another cover's columns the cheapest movements need, each need by its own."""
+        cover = start.copy()
+        price = self._problem.weight * (1 - self.x)
+        protect_lp(cover, clock, price, other.hidden, slopes=0)
+        return cover
+
     def _meet(self, cover: Cover, kind: int, price: FloatArray, clock: Clock) -> None:
         for columns in self._choices[kind:]:
             if cover.unmet.any():
