@@ -27,6 +27,8 @@ _ROUNDING = 1e-7
 # Rounding of a movement relative to its largest amount, amounts beside which that is nothing, and rounding of
 # a sum relative to its terms.
 _FINEST, _CLEAR, _SUMMED = 1e-12, 1e6, 1e-15
+# Part of a movement that may lie beyond a bound for the rest of it to count.
+_NEARLY = 1e-5
 # How often a movement is refined at most, and how far each time, in units of the smallest level.
 _REFINEMENTS, _NEAR = 2, 1e6
 _NOTHING = np.empty(0, dtype=np.int64)
@@ -98,7 +100,8 @@ class Intervals:
         Parameters
         ----------
         moves : csr (k × n)
-            Those that break a relation or a bound are passed over.
+            Those that break a relation or a bound are passed over; for outsiders, those that leave a bound
+            by a little count as far as it.
         """
         # Products would sort the entries in place, under the arrays made of them here.
         moves = moves.copy()
@@ -109,7 +112,7 @@ class Intervals:
         size, unit = np.abs(amount), self._unit
         high = np.where(amount > 0, self._hi[cell], self._lo[cell])
         low = np.where(amount > 0, self._lo[cell], self._hi[cell])
-        wrong = np.bincount(move, size > high + _ROUNDING * (size + unit), count) > 0
+        beyond = np.bincount(move, size > high + _ROUNDING * (size + unit), count) > 0
         transposed = self._matrix.T
         missed = sparse.csr_array(moves @ transposed)
         missed.data = np.abs(missed.data)
@@ -122,20 +125,22 @@ class Intervals:
         noise, largest = np.zeros(count), np.zeros(count)
         np.maximum.at(noise, row, np.where(missed.data > _ROUNDING * unit, missed.data, 0.0))
         np.maximum.at(largest, move, size)
-        wrong |= noise > _FINEST * largest
+        wrong = noise > _FINEST * largest
         clear = size >= _CLEAR * noise[move]
         forth, back = np.full(count, np.inf), np.full(count, np.inf)
         np.minimum.at(forth, move, high / size)
         np.minimum.at(back, move, low / size)
         # The room of a cell may be missed by the rounding of the movement alone.
-        forth = np.where(wrong, 0.0, np.maximum(forth, 1.0))[move]
+        fits = np.where(beyond, forth, 1.0)
+        wrong |= fits < 1 - _NEARLY
+        forth = np.where(wrong, 0.0, np.maximum(forth, fits))[move]
         back = np.where(wrong, 0.0, back)[move]
         with np.errstate(invalid="ignore"):
             ahead, behind = size * forth, size * back
         up = amount > 0
         for reach, gain in ((self.up, np.where(up, ahead, behind)), (self.down, np.where(up, behind, ahead))):
             np.maximum.at(reach, cell, np.where(clear, gain, 0.0))
-        wrong |= noise > 0
+        wrong |= (noise > 0) | beyond
         if len(self.claims.who):
             sound = sparse.csr_array(
                 (np.where(wrong[move], 0.0, amount), cell, moves.indptr), shape=moves.shape
