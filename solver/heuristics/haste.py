@@ -35,7 +35,7 @@ _WITHIN = 20
 _FEW = 16
 # Where there are few columns and boxes took no longer than so many seconds, programs have so many to find
 # something cheaper.
-_QUICK, _PROGRAMS = 0.25, 0.5
+_QUICK, _PROGRAMS = 0.25, 0.35
 # Part of the columns, lightest first, that move in a program of all cells at once.
 _LIGHTEST = 0.5
 # Part of the needs that such a program has to meet to be worth another one.
