@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         return OK
     except OSError as error:
         # Readers of files tell of their own; what is left could not be written.
-        told, code = f"{error.filename}: cannot be written: {error.strerror}.", WRONG_INPUT
+        told, code = f"{error.filename or 'the answer'}: cannot be written: {error.strerror}.", WRONG_INPUT
     except KeyboardInterrupt:
         told, code = "interrupted.", INTERRUPTED
     if getattr(options, "json", False):

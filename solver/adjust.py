@@ -18,7 +18,7 @@ from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.explain import obstacles
-from solver.grid import Grid, as_unit, exact, grid_of
+from solver.grid import Grid, as_unit, exact, grid_of, levels, needed
 from solver.instance import Instance
 from solver.publish import Perturbed, check_arguments, described
 from solver.solution import Progress, ProgressCallback
@@ -175,11 +175,13 @@ def _audit(grid: Grid, values: NDArray[Any]) -> AdjustmentReport:
     """Check values (of any exact numbers) against the instance itself."""
     instance = grid.instance
     moves = values - exact(instance.value, instance.decimals)
-    steps = moves / grid.unit
     missed = grid.relations.sums(moves)
     beyond = (values < exact(instance.lower_bound)) | (values > exact(instance.upper_bound))
-    mine = steps[grid.must]
-    near = (mine < grid.up) & (mine > -grid.down)
+    # By the levels themselves: the table may be counted in finer units than the original's.
+    must, lower, upper = levels(instance)
+    below, above = needed(lower), needed(upper)
+    mine = moves[must]
+    near = ((above == 0) | (mine < above)) & ((below == 0) | (mine > -below))
     changed = ~grid.moving & (moves != 0)
 
     def names(cells: NDArray[Any]) -> tuple[str, ...]:
@@ -193,7 +195,7 @@ def _audit(grid: Grid, values: NDArray[Any]) -> AdjustmentReport:
             for relation in np.flatnonzero(missed != 0).tolist()
         },
         beyond=names(np.flatnonzero(beyond.astype(np.bool_))),
-        near=names(grid.must[near.astype(np.bool_)]),
+        near=names(must[near.astype(np.bool_)]),
         changed=names(np.flatnonzero(changed.astype(np.bool_))),
         # Whatever is not known to be as it was could be anything: as in a pattern that hides all of it.
         exposures=find_exposures(instance, grid.moving, known),

@@ -7,6 +7,7 @@ integers do (infinite bounds stay infinite). Doubles are made of them for the li
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +27,8 @@ WholeArray = NDArray[Any]
 _EXACT = 2.0**53
 #: Levels are doubles, often a percentage: what misses one by less than this (relative) meets it.
 _MET = 1 - Fraction(1, 10**9)
+#: What a unit looks like: no more digits, so that it is read at once.
+_DECIMAL = re.compile(r"\+?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 #: A level is at least about so many units, or the unit is as fine as the values are written.
 _FINE = 10**9
 
@@ -42,19 +45,17 @@ def exact(amounts: FloatArray, texts: Sequence[str] | None = None) -> WholeArray
 
 
 def as_unit(value: Any, name: str) -> Fraction:
-    """A positive decimal number, given as a number or as text.
+    """A decimal number from 10⁻¹⁵ to 10¹⁵, given as a number or as text.
 
     Raises
     ------
     InputError
         It is none.
     """
-    try:
-        unit = Fraction(0) if isinstance(value, bool) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        unit = Fraction(0)
-    if unit <= 0 or places(unit) is None:
-        raise InputError(f"{name} is {told(value)}.", "Give a positive decimal number.")
+    text = "" if isinstance(value, bool) else str(value)
+    unit = Fraction(text) if _DECIMAL.fullmatch(text) else Fraction(0)
+    if not Fraction(1, 10**15) <= unit <= 10**15:
+        raise InputError(f"{name} is {told(value)}.", "Give a positive decimal number, from 1e-15 to 1e15.")
     return unit
 
 
@@ -221,13 +222,20 @@ def grid_of(instance: Instance, unit: Fraction | None, *, move_zeros: bool) -> G
         moving &= instance.always_hidden | (instance.value != 0)
     low = rounded((exact(instance.lower_bound) - value) / unit, up=True)
     high = rounded((exact(instance.upper_bound) - value) / unit, up=False)
-    down, up = (rounded(exact(level) * _MET / unit, up=True) for level in (lower, upper))
+    down, up = (rounded(needed(level) / unit, up=True) for level in (lower, upper))
     # To stay where it is protects nobody, and neither does a place beyond what readers know is possible.
     down[(down == 0) | (down > -low[must])] = np.inf
     up[(up == 0) | (up > high[must])] = np.inf
     still = ~moving
     low[still], high[still] = 0, 0
     return Grid(instance, unit, moving, low, high, must, down, up)
+
+
+def needed(levels: FloatArray) -> WholeArray:
+    """What meets levels, exactly: whole ones themselves, others but for the rounding of a double."""
+    found = exact(levels)
+    found[levels != np.rint(levels)] *= _MET
+    return found
 
 
 def rounded(amounts: WholeArray, *, up: bool) -> WholeArray:

@@ -188,6 +188,10 @@ def publish_intervals(instance: Instance, hidden: BoolArray) -> IntervalTable:
 def _outwards(ends: FloatArray, unit: Fraction, rounded: Any) -> FloatArray:
     """Ends rounded to multiples of a unit, the way the function goes."""
     steps = ends * float(1 / unit)
-    near = np.rint(steps)
-    steps = np.where(np.abs(steps - near) <= _ROUNDING * np.maximum(np.abs(steps), 1.0), near, rounded(steps))
+    finite = np.isfinite(steps)
+    some = steps[finite]
+    near = np.rint(some)
+    steps[finite] = np.where(
+        np.abs(some - near) <= _ROUNDING * np.maximum(np.abs(some), 1.0), near, rounded(some)
+    )
     return np.asarray(steps / float(1 / unit))

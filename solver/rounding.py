@@ -159,6 +159,8 @@ class _Search:
     def run(self) -> tuple[int, WholeArray, float]:
         """Steps, exact values, and a bound on their cost."""
         self._check_divisible()
+        if not self._instance.n:
+            return 1, exact(self._instance.value), 0.0
         undecided, steps = False, 1
         while steps <= _WIDEST:
             result = self._solve(steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,8 @@ from solver import (
     adjust,
     audit,
     audit_adjustment,
+    publish_intervals,
+    round_table,
 )
 
 _REACH = 6
@@ -282,3 +285,51 @@ def test_no_time_at_all_still_gives_a_table_and_nothing_to_protect_leaves_it_as_
     assert adjust(instance, time_limit=0).report.ok
     free = adjust(_line(["20", "30"], "sss", 4))
     assert (free.cost, free.decimals) == (0, ("50", "20", "30"))
+
+
+def test_the_audit_takes_a_table_in_finer_units_than_the_original() -> None:
+    instance = _three(1.2)
+    adjusted = adjust(instance, unit="0.1")
+    assert adjusted.decimals == ("20", "6.8", "13.2")
+    assert audit_adjustment(instance, adjusted.decimals).ok
+
+
+def test_a_whole_level_is_met_to_the_last_unit() -> None:
+    level = 5_000_000_000_000
+    instance = Instance.from_arrays(
+        [6e12 + 30.25, 6e12 + 0.25, 10, 20],
+        [[-1, 1, 1, 1]],
+        status=["s", "u", "u", "s"],
+        lpl=[0, level, 1, 0],
+        upl=[0, level, 1, 0],
+    )
+    moved = Fraction(adjust(instance).decimals[1]) - Fraction("6000000000000.25")
+    assert abs(moved) >= level
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["1e-400", "1e400", "1e9999999", "1e-16", "1e16", "1_0", "\u0661", "0", "-1", "nan", "inf", True],
+)
+def test_a_unit_is_a_decimal_number_of_usual_size(unit: object) -> None:
+    with pytest.raises(InputError, match="from 1e-15 to 1e15"):
+        adjust(_three(1.0), unit=unit)
+    with pytest.raises(InputError, match="from 1e-15 to 1e15"):
+        round_table(_three(1.0), unit)
+
+
+def test_what_is_unbounded_or_empty_needs_no_exception() -> None:
+    nothing = Instance.from_arrays([], np.zeros((0, 0)), status=[])
+    assert round_table(nothing, 5).decimals == ()
+    one = Instance.from_arrays([5.0], np.zeros((0, 1)), status=["u"], lpl=[1], upl=[1], lower_bound=[-np.inf])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = publish_intervals(one, np.ones(1, dtype=np.bool_))
+    assert np.isinf([table.lower[0], table.upper[0]]).all()
+
+
+def _three(level: float) -> Instance:
+    """A total of two cells, one of them sensitive."""
+    return Instance.from_arrays(
+        [20, 8, 12], [[-1, 1, 1]], status=["s", "u", "s"], lpl=[0, level, 0], upl=[0, level, 0]
+    )

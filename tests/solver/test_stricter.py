@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from shared import instance_file
 
 from solver import Instance, audit, solve
 from solver.stricter import repaired, with_higher_levels
-from tests.solver.shared import instance_file
 
 _SIDE, _ROOM = 4, 1_000_000
 
