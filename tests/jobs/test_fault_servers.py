@@ -79,7 +79,11 @@ def test_the_database_restarts_under_load(server: PrivatePostgres, office: Path,
                     launch.started[number].kill()
                     launch.started[number].join()
                     server.start()
-                    assert client.get(PATHS[0]).content == whole[PATHS[0]]
+                    # An attempt of another reader that began before the server was up answers for who came
+                    # while it failed; they go one after the other, so it is at most one.
+                    first = client.get(PATHS[0])
+                    again = client.get(PATHS[0]) if first.status_code == 503 else first
+                    assert again.content == whole[PATHS[0]]
                 assert wait_for(queue, job, "done", "failed") == "done"
             finally:
                 stop.set()
