@@ -22,7 +22,7 @@ from solver.heuristics.rounding import Rounding
 from solver.incumbent import complete, make_safe, round_up
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
-from solver.master import Master, fixable
+from solver.master import Master, fixable, point_of
 from solver.presolve import Problem
 from solver.separate import Separator, as_point
 
@@ -405,7 +405,7 @@ class Search:
         return cuts
 
     def _point(self, result: LpResult) -> FloatArray:
-        return np.clip(np.where(self._problem.forced, 1.0, result.primal), 0.0, 1.0)
+        return point_of(self._problem, result)
 
     def _whole(self, x: FloatArray) -> bool:
         return bool((np.minimum(x, 1 - x) < _INTEGRAL).all())

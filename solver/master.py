@@ -144,6 +144,11 @@ class _Shelf:
         return self._cuts, self._matrix, self._rhs
 
 
+def point_of(problem: Problem, result: LpResult) -> FloatArray:
+    """How much a solution of the relaxation hides of each column (float64[n], 0 to 1)."""
+    return np.clip(np.where(problem.forced, 1.0, result.primal), 0.0, 1.0)
+
+
 def fixable(result: LpResult, free: BoolArray, room: float) -> tuple[IntArray, IntArray]:
     """Columns whose reduced cost closes the gap: to fix at 0, and at 1.
 

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
-from scipy import sparse
 
 from solver.clock import Clock
 from solver.cuts import row_bridgeless
 from solver.errors import NumericalError
-from solver.heuristics.relations import capacity_rows
-from solver.lp import LinearProgram
+from solver.heuristics.relations import capacity_rows, covering, prudent
 from solver.presolve import Problem
 
 _ROUNDS = 20
@@ -32,8 +30,7 @@ def relations_bound(problem: Problem, clock: Clock) -> float:
         with suppress(NumericalError):
             for better in _bounds(problem, clock):
                 bound = better
-    # The bound of a linear program is only as good as its arithmetic.
-    return max(bound * (1 - 1e-7) - 1e-7, 0.0)
+    return prudent(bound)
 
 
 def _bounds(problem: Problem, clock: Clock) -> Iterator[float]:
@@ -42,17 +39,7 @@ def _bounds(problem: Problem, clock: Clock) -> Iterator[float]:
     free = np.flatnonzero(~problem.forced & (np.diff(rows.tocsc().indptr) > 0))
     if not len(free):
         return
-    used = sparse.csr_array(rows[:, free])
-    program = LinearProgram(
-        problem.weight[free],
-        np.zeros(len(free)),
-        np.ones(len(free)),
-        used.indptr,
-        used.indices,
-        used.data,
-        np.ones(used.shape[0]),
-        np.full(used.shape[0], np.inf),
-    )
+    program = covering(rows, problem.weight, free)
     result = program.solve(seconds=clock.seconds_left)
     if result.status != "optimal":
         return

@@ -61,20 +61,7 @@ def find_company(problem: Problem, clock: Clock) -> Company:
     free = worthwhile(rows, problem.weight)
     if not len(free):
         return Company(problem.forced.copy(), 0.0)
-    used = sparse.csr_array(rows[:, free])
-    count = used.shape[0]
-    program = LinearProgram(
-        problem.weight[free],
-        np.zeros(len(free)),
-        np.ones(len(free)),
-        used.indptr,
-        used.indices,
-        used.data,
-        np.ones(count),
-        np.full(count, np.inf),
-        integral=np.ones(len(free), dtype=np.bool_),
-        presolve=True,
-    )
+    program = covering(rows, problem.weight, free, whole=True)
     try:
         gap = _GAP if len(free) <= _SMALL else _LARGE_GAP
         result = program.solve(nodes=_NODES, gap=gap, seconds=clock.part(_PART).seconds_left)
@@ -85,9 +72,31 @@ def find_company(problem: Problem, clock: Clock) -> Company:
     if len(result.primal) and result.status in ("optimal", "limit"):
         hidden = problem.forced.copy()
         hidden[free[result.primal > 0.5]] = True
-    # The bound of a program is only as good as its arithmetic.
-    bound = result.bound * (1 - 1e-7) - 1e-7 if np.isfinite(result.bound) else 0.0
-    return Company(hidden, max(bound, 0.0))
+    return Company(hidden, prudent(result.bound))
+
+
+def covering(
+    rows: sparse.csr_array, weight: FloatArray, free: IntArray, *, whole: bool = False
+) -> LinearProgram:
+    """The program min weight·x, rows·x ≥ 1 of some columns between 0 and 1; `whole`: in whole numbers."""
+    used = sparse.csr_array(rows[:, free])
+    return LinearProgram(
+        weight[free],
+        np.zeros(len(free)),
+        np.ones(len(free)),
+        used.indptr,
+        used.indices,
+        used.data,
+        np.ones(used.shape[0]),
+        np.full(used.shape[0], np.inf),
+        integral=np.ones(len(free), dtype=np.bool_) if whole else None,
+        presolve=whole,
+    )
+
+
+def prudent(bound: float) -> float:
+    """A bound of a program, which is only as good as its arithmetic; 0 without one."""
+    return max(bound * (1 - 1e-7) - 1e-7, 0.0) if np.isfinite(bound) else 0.0
 
 
 def worthwhile(rows: sparse.csr_array, weight: FloatArray) -> IntArray:

@@ -10,6 +10,7 @@ from solver.heuristics.lp import protect_lp
 from solver.heuristics.needs import Cover
 from solver.instance import BoolArray, FloatArray
 from solver.lp import LpResult
+from solver.master import point_of
 from solver.presolve import Problem
 
 # Parts of the columns, least reduced costs first, that may be hidden besides those of the point.
@@ -36,8 +37,9 @@ class Rounding:
     """
 
     def __init__(self, problem: Problem, point: LpResult, allowed: BoolArray) -> None:
-        self.x: FloatArray = np.clip(np.where(problem.forced, 1.0, point.primal), 0.0, 1.0)
+        self.x = point_of(problem, point)
         self._problem, self._allowed = problem, allowed
+        self._price: FloatArray = problem.weight * (1 - self.x)
         self.support: BoolArray = allowed & (self.x > _ZERO)
         order = np.argsort(point.reduced_costs, kind="stable")
         others = order[self.x[order] <= _ZERO]
@@ -81,7 +83,7 @@ class Rounding:
         OutOfTimeError
             The clock's seconds are over.
         """
-        price = self._problem.weight * (1 - self.x)
+        price = self._price
         if generator is not None:
             price = price * generator.uniform(1 - spread, 1 + spread, self._problem.n)
         cover = start.copy()
@@ -92,14 +94,13 @@ class Rounding:
         """As :meth:`cover`, sooner and dearer: most cells move together, among few columns."""
         cover = start.copy()
         sweep(cover, self._choices[1] | cover.hidden, clock)
-        self._meet(cover, 1, self._problem.weight * (1 - self.x), clock)
+        self._meet(cover, 1, self._price, clock)
         return cover
 
     def thin(self, start: Cover, other: Cover, clock: Clock) -> Cover:
         """What of another cover's columns the cheapest movements need, each need by its own."""
         cover = start.copy()
-        price = self._problem.weight * (1 - self.x)
-        protect_lp(cover, clock, price, other.hidden, slopes=0)
+        protect_lp(cover, clock, self._price, other.hidden, slopes=0)
         return cover
 
     def _meet(self, cover: Cover, kind: int, price: FloatArray, clock: Clock) -> None:
