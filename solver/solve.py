@@ -145,6 +145,8 @@ class _Run:
         self._work_limit = work_limit
         self._halted = threading.Event()
         self._clock = Clock(seconds, work_limit, self._halted)
+        # That of the first patterns, once their search has its own.
+        self._earlier: Clock | None = None
         # Of each component: for its last turn, and whether that ended with it.
         self._clocks: list[Clock] = []
         self._short: list[bool] = []
@@ -233,7 +235,7 @@ class _Run:
         if self._time_limit is None and self._work_limit is not None and not self._interrupted:
             # However long the first patterns took, part of the work is kept for a bound.
             left = max(self._work_limit - self._clock.work, _KEPT * self._work_limit)
-            self._clock = Clock(None, left, self._halted)
+            self._earlier, self._clock = self._clock, Clock(None, left, self._halted)
         reporter = _Reporter(reduction.base_cost, len(problems), self._note, self._crew)
         searches = []
         for k, (problem, (bound, first, cover)) in enumerate(zip(problems, found, strict=True)):
@@ -412,9 +414,9 @@ class _Run:
 
     def _statistics(self, reduction: Reduction, searches: list[Search]) -> dict[str, Any]:
         out = "time" if self._time_limit is not None else "work"
-        short = self._clock.out or any(
-            short and not search.closed for short, search in zip(self._short, searches, strict=True)
-        )
+        clocks = [self._clock] if self._earlier is None else [self._earlier, self._clock]
+        short = any(clock.out for clock in clocks) or any(self._short)
+        short = short and not all(search.closed for search in searches)
         stopped = "interrupt" if self._interrupted else (out if short else "")
         return {
             "cells": self._instance.n,
@@ -424,7 +426,7 @@ class _Run:
             "targets": sum(len(problem.targets) for problem in reduction.problems),
             "nodes": sum(search.nodes for search in searches),
             "cuts": sum(search.cuts for search in searches),
-            "work": self._clock.work,
+            "work": sum(clock.work for clock in clocks),
             "repairs": self._raises,
             "stopped": stopped,
         }

@@ -237,3 +237,11 @@ def test_a_network_carries_what_the_relations_allow() -> None:
         both = np.vstack([relations, incidence[:-1]])
         rank = np.linalg.matrix_rank
         assert rank(relations) == rank(incidence[:-1]) == rank(both)
+
+
+@pytest.mark.parametrize("method", ["tabu", "shortest-path", "auto"])
+def test_the_effort_told_is_that_of_the_whole_call(method: str) -> None:
+    instance = generate("random", "6x5x5", primaries=10, seed=2)
+    little, more = (solve(instance, method, work_limit=limit) for limit in (1e-6, 0.2))
+    assert 0 < little.statistics["work"] < more.statistics["work"]
+    assert little.statistics["stopped"] == "work"
