@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -32,15 +33,21 @@ A_PROBLEM = "a JJ file (.jj, .csp, .gz) or a case (.json)"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code (0 done, 1 exposed, 2 wrong input, 3 infeasible, 130 interrupted)."""
+    # Whoever closed one of them wants to hear nothing there.
+    sys.stdout = sys.stdout or io.StringIO()
+    sys.stderr = sys.stderr or io.StringIO()
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        # Not at the exit, where nobody would be told that there is no room.
+        sys.stdout.flush()
+        return code
     except SolverError as error:
         told, code = str(error), WRONG_INPUT
     except BrokenPipeError:
-        # Whoever read the answer has seen enough; nothing may be written at the exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the answer has seen enough.
+        _say_no_more()
         return OK
     except OSError as error:
         # Readers of files tell of their own; what is left could not be written.
@@ -48,10 +55,18 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         told, code = "interrupted.", INTERRUPTED
     if getattr(options, "json", False):
-        print(json.dumps({"error": told}))
-    else:
-        print(f"error: {told}", file=sys.stderr)
+        try:
+            print(json.dumps({"error": told}), flush=True)
+            return code
+        except OSError:
+            _say_no_more()
+    print(f"error: {told}", file=sys.stderr)
     return code
+
+
+def _say_no_more() -> None:
+    """Nothing goes to standard output from now on, what it still holds at the exit neither."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def load(path: str) -> Instance:

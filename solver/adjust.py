@@ -20,7 +20,7 @@ from solver.errors import InfeasibleError, InputError, InternalError, Unreachabl
 from solver.explain import obstacles
 from solver.grid import Grid, as_unit, exact, grid_of, levels, needed
 from solver.instance import Instance
-from solver.publish import Perturbed, check_arguments, described
+from solver.publish import Perturbed, check_arguments, described, within_floats
 from solver.solution import Progress, ProgressCallback
 
 _WHAT = "no adjusted table is safe"
@@ -72,6 +72,7 @@ class Adjustment(Perturbed):
     report: AdjustmentReport
 
 
+@within_floats()
 def adjust(
     instance: Instance,
     *,
@@ -110,7 +111,8 @@ def adjust(
     UnreachableLevelError
         Levels ask more than the external bounds allow (``instance.clipped()`` mends that).
     UndecidedError
-        Within the limit no table was found, nor was it proven that there is none.
+        Within the limit no table was found, nor was it proven that there is none; or numbers of too different
+        size meet in it.
     InputError
         A sensitive cell has no level, or an argument is wrong.
 
@@ -142,6 +144,7 @@ def adjust(
     return Adjustment(**fields, unit=grid.unit, report=report)
 
 
+@within_floats()
 def audit_adjustment(
     instance: Instance, decimals: Sequence[str], *, move_zeros: bool = False
 ) -> AdjustmentReport:

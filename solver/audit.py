@@ -16,7 +16,7 @@ from scipy import sparse
 
 from solver.arguments import pattern, require
 from solver.clock import Clock
-from solver.errors import InternalError
+from solver.errors import NumericalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.intervals import Intervals
 from solver.rational import proven_limit, rational_multipliers
@@ -158,7 +158,7 @@ def insider_intervals(instance: Instance, hidden: BoolArray) -> tuple[InsiderInt
     ------
     InputError
         The pattern has another shape than the instance.
-    InternalError
+    NumericalError
         A linear program could not be solved.
     """
     require(instance, Instance, "instance", "Give an Instance.")
@@ -223,7 +223,7 @@ def find_exposures(
 
     Raises
     ------
-    InternalError
+    NumericalError
         A linear program could not be solved.
     OutOfTimeError
         The clock's seconds are over.
@@ -240,7 +240,7 @@ def find_exposures(
     exposures = _shown(instance, hidden) + _outsider(instance, hidden, intervals)
     exposures += _insiders(instance, hidden, intervals)
     if not intervals.complete:
-        raise InternalError("the audit of the pattern found could not be finished")
+        raise NumericalError("the audit of the pattern found could not be finished")
     return tuple(sorted(exposures, key=lambda e: (e.cell, e.attacker)))
 
 

@@ -176,7 +176,7 @@ class UnreachableLevelError(InfeasibleError):
 
 
 class UndecidedError(SolverError):
-    """Time or work ended before an answer was found, and none is ruled out."""
+    """Time, work or floating point ended before an answer was found, and none is ruled out."""
 
 
 class InternalError(SolverError):

@@ -412,7 +412,8 @@ class LinearProgram:
     @staticmethod
     def _check(code: Any, what: str) -> None:
         if code == _ERROR:
-            raise InternalError(f"HiGHS refused the {what} of a linear program")
+            # It takes no coefficients beyond 1e15.
+            raise NumericalError(f"HiGHS refused the {what} of a linear program")
 
 
 def bound_cells(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from solver.arguments import as_number, pattern, require, told, whole
 from solver.audit import AuditReport, audit
-from solver.errors import InputError
+from solver.errors import InputError, NumericalError, UndecidedError
 from solver.grid import WholeArray, exact, finest, published, written
 from solver.instance import BoolArray, FloatArray, Instance, Status
 
@@ -98,6 +100,24 @@ def described(
         "status": "optimal" if bound == cost else "feasible",
         "seconds": seconds,
     }
+
+
+@contextmanager
+def within_floats() -> Iterator[None]:
+    """Where floating point gives up, whoever asked is told so.
+
+    Raises
+    ------
+    UndecidedError
+        It gave up.
+    """
+    try:
+        yield
+    except NumericalError:
+        raise UndecidedError(
+            "no table was found, as numbers of too different size meet in this one. "
+            "Leave out cells and levels that are less than a part in 10^15 of others, or raise them."
+        ) from None
 
 
 def check_arguments(

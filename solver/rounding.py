@@ -17,7 +17,7 @@ from solver.errors import InfeasibleError, InternalError, UndecidedError
 from solver.grid import Relations, WholeArray, as_unit, exact, finest, published, rounded
 from solver.instance import Instance, IntArray, Status
 from solver.lp import LinearProgram, LpResult
-from solver.publish import Perturbed, check_arguments, described
+from solver.publish import Perturbed, check_arguments, described, within_floats
 from solver.solution import Progress, ProgressCallback
 
 #: A cell that isn't published may take any multiple; farther than so many steps no relation sends it.
@@ -75,6 +75,7 @@ class Rounding(Perturbed):
     report: RoundingReport
 
 
+@within_floats()
 def round_table(
     instance: Instance,
     base: Any,
@@ -107,7 +108,8 @@ def round_table(
     InfeasibleError
         No multiples add up; names cells and relations.
     UndecidedError
-        Within the limit no table was found, nor was it proven that there is none.
+        Within the limit no table was found, nor was it proven that there is none; or numbers of too different
+        size meet in it.
     InputError
         An argument is wrong.
 

@@ -50,7 +50,7 @@ def finish_in_haste(cover: Cover, clock: Clock) -> None:
     FrozenTargetError
         A need cannot be met by any pattern.
     """
-    if cover.unmet.mean() > _MOSTLY:
+    if cover.unmet.sum() > _MOSTLY * len(cover.unmet):
         cover.take(Cover(cover.problem, cover.needs))
     began, other = Clock(_QUICK), cover.copy()
     _by_boxes(cover, clock)

@@ -18,6 +18,7 @@ from solver import (
     Insider,
     Instance,
     Status,
+    UndecidedError,
     UnreachableLevelError,
     adjust,
     audit,
@@ -333,3 +334,30 @@ def _three(level: float) -> Instance:
     return Instance.from_arrays(
         [20, 8, 12], [[-1, 1, 1]], status=["s", "u", "s"], lpl=[0, level, 0], upl=[0, level, 0]
     )
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=40, deadline=None)
+def test_numbers_of_any_size_are_adjusted_and_rounded_or_it_is_told_why_not(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    value = _ADD @ np.floor(10.0 ** rng.integers(-3, 20, size=4) * rng.uniform(1, 9, size=4))
+    levels = np.zeros(9)
+    primary = rng.choice(9, size=2, replace=False)
+    levels[primary] = np.minimum(10.0 ** rng.integers(-6, 18, size=2), value[primary])
+    status = np.where(levels > 0, "u", "s")
+    instance = Instance.from_arrays(
+        value, _relations(), status=status, lpl=levels, upl=levels, tolerance=1e-9 * float(value.max())
+    )
+    try:
+        adjusted = adjust(instance, time_limit=1.0)
+    except (UndecidedError, InfeasibleError):
+        pass
+    else:
+        assert audit_adjustment(instance, adjusted.decimals).ok
+    try:
+        rounded = round_table(instance, base=f"1e{rng.integers(0, 18)}", time_limit=1.0)
+    except (UndecidedError, InfeasibleError, InputError):
+        pass
+    else:
+        new = np.array([Fraction(text) for text in rounded.decimals])
+        assert not any((_relations().astype(int) * new).sum(axis=1))

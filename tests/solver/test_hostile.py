@@ -156,3 +156,18 @@ def test_an_interrupt_while_reading_ends_without_a_traceback(tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert (process.returncode, told.strip()) == (130, "error: interrupted.")
+
+
+@pytest.mark.parametrize("answer", ["", "--json"])
+@pytest.mark.parametrize(("streams", "code"), [("2>&-", 0), (">&-", 0), (">/dev/full", 2)])
+def test_an_answer_that_cannot_be_told_ends_without_a_traceback(
+    tmp_path: Path, streams: str, code: int, answer: str
+) -> None:
+    case = tmp_path / "case.json"
+    case.write_text(json.dumps(CASE))
+    root = Path(__file__).resolve().parents[2]
+    line = f"exec {sys.executable} -m solver solve {case} {answer} {streams}"
+    done = subprocess.run(["sh", "-c", line], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stderr.strip() in ("", "error: the answer: cannot be written: No space left on device.")
+    assert bool(done.stderr) == (code == 2)
