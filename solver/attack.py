@@ -31,7 +31,6 @@ _STILL = 1e-9
 _SWEPT = 4
 # Iterations of such a program, times its columns and rows.
 _SWEEP_MOST = 1e9
-_ANY = 2**31 - 1
 
 
 # Columns that move (int64[k]) and how far (float64[k]).
@@ -173,11 +172,11 @@ class Region:
         if at >= 0:
             self._program.set_cost(at, -float(direction))
             self._clock.check()
-            result = self._program.solve(seconds=self._clock.seconds_left, iterations=_ANY)
+            result = self._program.solve(seconds=self._clock.seconds_left)
             if result.status not in ("optimal", "limit"):
                 # Standing still is a solution and all room is finite: only rounding can fail.
                 self._program.set_primal_simplex(False)
-                result = self._program.solve(afresh=True, seconds=self._clock.seconds_left, iterations=_ANY)
+                result = self._program.solve(afresh=True, seconds=self._clock.seconds_left)
                 self._program.set_primal_simplex(True)
             self._program.set_cost(at, 0.0)
             if result.status == "limit":

@@ -1,7 +1,7 @@
 """Linear and mixed-integer programs: the only module that imports HiGHS.
 
 A :class:`LinearProgram` keeps its basis between solves, so that a change of objective, bounds or
-rows costs a few simplex pivots. :func:`bound_cells` uses that for interval problems.
+rows costs a few simplex pivots.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.errors import InternalError, NumericalError
+from solver.errors import NumericalError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,6 +37,9 @@ _STATUS: dict[Any, LpStatus] = {
 
 #: Options for a program that the simplex as it was asked for doesn't finish.
 _OTHER_WAY: Mapping[str, object] = {"presolve": "on", "simplex_strategy": 1, "simplex_scale_strategy": 0}
+_MOVED_BOUNDS = "primal_simplex_bound_perturbation_multiplier"
+#: More steps than any program takes.
+_ANY = 2**31 - 1
 _ERROR = highspy.HighsStatus.kError
 _INFINITY = highspy.kHighsInf
 
@@ -158,7 +161,11 @@ class LinearProgram:
             highs.setOptionValue("mip_detect_symmetry", False)
             highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
         self._integral = integral is not None
-        self._limited, self._most = False, -1
+        self._limited, self._most = False, _ANY
+        # Moved bounds keep the primal simplex from going round in circles, and cost it as many steps again.
+        self._plain = integral is None and primal_simplex
+        if self._plain:
+            highs.setOptionValue(_MOVED_BOUNDS, 0.0)
         self._with_duals, self._with_reduced_costs = with_duals, with_duals and with_reduced_costs
         self._pools: list[CutPool] = []
         self.work = 0.0
@@ -344,9 +351,9 @@ class LinearProgram:
             self._limited = seconds is not None
             end = _INFINITY if seconds is None else highs.getRunTime() + max(seconds, 0.0)
             highs.setOptionValue("time_limit", end)
-        if iterations is not None and iterations != self._most:
-            self._most = iterations
-            highs.setOptionValue("simplex_iteration_limit", iterations)
+        most = _ANY if iterations is None else iterations
+        turns = self._turns if self._plain else _ANY
+        self._limit_steps(min(most, turns))
         if nodes is not None:
             highs.setOptionValue("mip_max_nodes", nodes)
         if gap is not None:
@@ -354,6 +361,11 @@ class LinearProgram:
         if cutoff is not None:
             highs.setOptionValue("objective_bound", cutoff)
         status = self._run()
+        if status == "limit" and turns < most and self._value("simplex_iteration_count") >= turns:
+            self._plain = False
+            highs.setOptionValue(_MOVED_BOUNDS, 1.0)
+            self._limit_steps(most)
+            status = self._run()
         if status is None:
             # Another user of HiGHS in this process may have fixed the number of threads of all; on one
             # thread of those, the result is the same.
@@ -368,6 +380,16 @@ class LinearProgram:
             raise NumericalError(f"HiGHS stopped with {highs.modelStatusToString(highs.getModelStatus())}")
         self._count()
         return self._result(status)
+
+    @property
+    def _turns(self) -> int:
+        """So many steps without moved bounds are a circle, or might as well be one."""
+        return 1_000 + 10 * (self.columns + self.rows)
+
+    def _limit_steps(self, most: int) -> None:
+        if most != self._most:
+            self._most = most
+            self._highs.setOptionValue("simplex_iteration_limit", most)
 
     def _run(self, options: Mapping[str, object] | None = None) -> LpStatus | None:
         """Run HiGHS, from scratch if with other options, which then stay; None if it comes to nothing."""
@@ -414,79 +436,3 @@ class LinearProgram:
         if code == _ERROR:
             # It takes no coefficients beyond 1e15.
             raise NumericalError(f"HiGHS refused the {what} of a linear program")
-
-
-def bound_cells(
-    lower: FloatArray,
-    upper: FloatArray,
-    indptr: IntArray,
-    indices: IntArray,
-    coefs: FloatArray,
-    row_lower: FloatArray,
-    row_upper: FloatArray,
-    cells: IntArray,
-) -> tuple[FloatArray, FloatArray]:
-    """The interval of each cell over lower ≤ y ≤ upper, row_lower ≤ M y ≤ row_upper.
-
-    Parameters
-    ----------
-    lower, upper : float64[n]
-        Bounds, ±inf allowed; equal for a known value.
-    indptr, indices, coefs, row_lower, row_upper
-        The relation system in compressed rows; equal sides make an equation.
-    cells : int64[k]
-        Cells whose interval is wanted.
-
-    Returns
-    -------
-    lower, upper : float64[k]
-        ±inf where unbounded.
-
-    Raises
-    ------
-    InternalError
-        The system has no solution.
-
-    Notes
-    -----
-    One warm primal simplex: all problems share the feasible region, and a point met on the way
-    that touches a cell's own bound settles that side of it.
-    """
-    program = LinearProgram(
-        np.zeros(len(lower)),
-        np.where(np.isfinite(lower), lower, -_INFINITY),
-        np.where(np.isfinite(upper), upper, _INFINITY),
-        indptr,
-        indices,
-        coefs,
-        row_lower,
-        row_upper,
-        primal_simplex=True,
-    )
-    cells = np.asarray(cells, dtype=np.int64)
-    found = (np.full(len(cells), np.inf), np.full(len(cells), -np.inf))
-    settled = (lower[cells] == upper[cells], lower[cells] == upper[cells])
-    found[0][settled[0]], found[1][settled[1]] = lower[cells][settled[0]], upper[cells][settled[1]]
-    scale = np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0))[cells])
-    for side, sign in ((0, 1.0), (1, -1.0)):
-        limit = lower[cells] if side == 0 else upper[cells]
-        for k in range(len(cells)):
-            if settled[side][k]:
-                continue
-            target = cells[k : k + 1]
-            program.set_costs(target, np.array([sign]))
-            result = program.solve()
-            if result.status == "unbounded" and not program.recedes(lower, upper):
-                result = program.solve(afresh=True)
-            if result.status == "infeasible" or result.status == "limit":
-                raise InternalError("the relation system of an interval problem has no solution")
-            program.set_costs(target, np.zeros(1))
-            settled[side][k] = True
-            if result.status == "unbounded":
-                found[side][k] = -sign * np.inf
-                continue
-            found[side][k] = result.primal[cells[k]]
-            touch = np.abs(result.primal[cells] - limit) <= 1e-9 * scale
-            found[side][touch & ~settled[side]] = limit[touch & ~settled[side]]
-            settled[side][touch] = True
-    return found

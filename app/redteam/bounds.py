@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from app.redteam.relations import System
 from app.redteam.structure import Coordinates
 from solver.errors import InternalError
-from solver.lp import bound_cells
+from solver.lp import LinearProgram
 
 #: Sums of shown numbers may miss their total by this share before they count as rounded.
 RELATIVE = 1e-9
@@ -141,3 +141,79 @@ def _bound(
         np.array([sides[number][1] for number in part.rows]),
         np.arange(len(part.cells), dtype=np.int64),
     )
+
+
+def bound_cells(
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int64],
+    coefs: NDArray[np.float64],
+    row_lower: NDArray[np.float64],
+    row_upper: NDArray[np.float64],
+    cells: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The interval of each cell over lower ≤ y ≤ upper, row_lower ≤ M y ≤ row_upper.
+
+    Parameters
+    ----------
+    lower, upper : float64[n]
+        Bounds, ±inf allowed; equal for a known value.
+    indptr, indices, coefs, row_lower, row_upper
+        The relation system in compressed rows; equal sides make an equation.
+    cells : int64[k]
+        Cells whose interval is wanted.
+
+    Returns
+    -------
+    lower, upper : float64[k]
+        ±inf where unbounded.
+
+    Raises
+    ------
+    InternalError
+        The system has no solution.
+
+    Notes
+    -----
+    One warm primal simplex: all problems share the feasible region, and a point met on the way
+    that touches a cell's own bound settles that side of it.
+    """
+    program = LinearProgram(
+        np.zeros(len(lower)),
+        np.where(np.isfinite(lower), lower, -np.inf),
+        np.where(np.isfinite(upper), upper, np.inf),
+        indptr,
+        indices,
+        coefs,
+        row_lower,
+        row_upper,
+        primal_simplex=True,
+    )
+    cells = np.asarray(cells, dtype=np.int64)
+    found = (np.full(len(cells), np.inf), np.full(len(cells), -np.inf))
+    settled = (lower[cells] == upper[cells], lower[cells] == upper[cells])
+    found[0][settled[0]], found[1][settled[1]] = lower[cells][settled[0]], upper[cells][settled[1]]
+    scale = np.maximum(1.0, np.abs(np.where(np.isfinite(lower), lower, 0.0))[cells])
+    for side, sign in ((0, 1.0), (1, -1.0)):
+        limit = lower[cells] if side == 0 else upper[cells]
+        for k in range(len(cells)):
+            if settled[side][k]:
+                continue
+            target = cells[k : k + 1]
+            program.set_costs(target, np.array([sign]))
+            result = program.solve()
+            if result.status == "unbounded" and not program.recedes(lower, upper):
+                result = program.solve(afresh=True)
+            if result.status == "infeasible" or result.status == "limit":
+                raise InternalError("the relation system of an interval problem has no solution")
+            program.set_costs(target, np.zeros(1))
+            settled[side][k] = True
+            if result.status == "unbounded":
+                found[side][k] = -sign * np.inf
+                continue
+            found[side][k] = result.primal[cells[k]]
+            touch = np.abs(result.primal[cells] - limit) <= 1e-9 * scale
+            found[side][touch & ~settled[side]] = limit[touch & ~settled[side]]
+            settled[side][touch] = True
+    return found

@@ -1,4 +1,4 @@
-"""The linear programming layer: warm changes, limits, interval problems."""
+"""The linear programming layer: warm changes, limits, other users."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
-from solver import InternalError
-from solver.lp import LinearProgram, bound_cells
+from solver import solve
+from solver.generate import generate
+from solver.lp import LinearProgram
 
 
 def _covering() -> LinearProgram:
@@ -59,46 +59,14 @@ def test_a_mixed_integer_program_gives_a_bound() -> None:
     assert (result.status, result.objective, result.bound) == ("optimal", -3, -3)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_intervals_of_a_relation_system(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    m, n = 4, 9
-    matrix = rng.integers(-1, 2, size=(m, n)).astype(float)
-    inside = rng.integers(0, 6, size=n).astype(float)
-    lower, upper = inside - rng.integers(0, 4, n), inside + rng.integers(0, 4, n)
-    upper[0], lower[1] = np.inf, -np.inf
-    row_lower, row_upper = matrix @ inside, matrix @ inside + rng.integers(0, 2, m)
-    indptr, (rows, indices) = np.zeros(m + 1, dtype=np.int64), np.nonzero(matrix)
-    indptr[1:] = np.cumsum(np.bincount(rows, minlength=m))
-    found = bound_cells(
-        lower, upper, indptr, indices, matrix[rows, indices], row_lower, row_upper, np.arange(n)
-    )
-    for cell in range(n):
-        for side, sign in ((0, 1.0), (1, -1.0)):
-            cost = np.zeros(n)
-            cost[cell] = sign
-            plain = linprog(
-                cost,
-                A_ub=np.vstack([matrix, -matrix]),
-                b_ub=np.concatenate([row_upper, -row_lower]),
-                bounds=np.stack([lower, upper], axis=1),
-            )
-            expected = -sign * np.inf if plain.status == 3 else sign * plain.fun
-            assert found[side][cell] == pytest.approx(expected, abs=1e-7)
-
-
-def test_a_system_without_solution_is_loud() -> None:
-    with pytest.raises(InternalError):
-        bound_cells(
-            np.zeros(1),
-            np.ones(1),
-            np.array([0, 1]),
-            np.array([0]),
-            np.ones(1),
-            np.array([3.0]),
-            np.array([3.0]),
-            np.array([0]),
-        )
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_a_primal_simplex_that_goes_round_in_circles_gets_out(
+    monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    instance = generate("random", "5x5x4", primaries=8, seed=2)
+    expected = solve(instance, "exact").cost
+    monkeypatch.setattr(LinearProgram, "_turns", turns)
+    assert solve(instance, "exact").cost == expected
 
 
 def test_another_user_of_highs_in_the_process_may_have_other_threads() -> None:
