@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
-from solver.columns import take_columns
+from solver.columns import take_columns, with_company
 from solver.errors import InternalError, NumericalError
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
@@ -341,12 +341,14 @@ def without_safe_targets(
     open_ = np.flatnonzero(~exposed)
     if not len(open_):
         return problem, []
-    region = Region(problem, problem.lo * problem.forced, problem.hi * problem.forced, clock)
+    # Most of what is always hidden can't move on its own, and stays out of the program.
+    able = with_company(problem.matrix, problem.forced)
+    region = Region(problem, problem.lo * able, problem.hi * able, clock)
     try:
         _sweep(problem, region, certificates, open_)
         met = certificates.met()
         keep[open_] = ~met[open_]
-        left = open_[~met[open_]]
+        left = open_[~met[open_] & able[old.cell[open_]]]
         for k in left[np.argsort(old.attacker[left], kind="stable")].tolist():
             if clock.out:
                 break

@@ -11,7 +11,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from solver.entries import ranges, row_of
 from solver.instance import BoolArray, FloatArray, IntArray
+
+# Rounding of coefficients.
+_ALIKE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,53 @@ def keep_rows(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
     ends = np.concatenate([[0], np.cumsum(sizes[kept])])
     shape = (len(ends) - 1, matrix.shape[1])
     return sparse.csr_array((matrix.data[entries], matrix.indices[entries], ends), shape=shape)
+
+
+def without_repeats(matrix: sparse.csr_array) -> sparse.csr_array:
+    """A matrix whose rows (each with an entry) are all different, even up to a factor; the first of each kind
+    stays. In tables of several hierarchies a third of the relations may say again what others do, once zeros
+    are left out.
+    """
+    if matrix.shape[0] < 2:
+        return matrix
+    if not matrix.has_sorted_indices:
+        matrix = matrix.sorted_indices()
+    sizes = np.diff(matrix.indptr)
+    row, columns = row_of(matrix.indptr), matrix.indices
+    coefs = matrix.data / matrix.data[matrix.indptr[:-1]][row]
+    # Different rows hardly ever have the same key, and those that do are compared.
+    generator = np.random.default_rng(0)
+    marks, slopes = generator.random(matrix.shape[1]), generator.random(matrix.shape[1])
+    key = np.bincount(row, marks[columns] + slopes[columns] * coefs, matrix.shape[0])
+    order = np.argsort(key, kind="stable")
+    gap = np.diff(key[order]) > _ALIKE * sizes[order[1:]]
+    kind = np.empty(len(order), dtype=np.int64)
+    kind[order] = np.concatenate([[0], np.cumsum(gap)])
+    _, first = np.unique(kind, return_index=True)
+    model = first[kind]
+    again = np.flatnonzero((model != np.arange(len(model))) & (sizes == sizes[model]))
+    if not len(again):
+        return matrix
+    mine = ranges(matrix.indptr[again], sizes[again])
+    theirs = ranges(matrix.indptr[model[again]], sizes[again])
+    differs = (columns[mine] != columns[theirs]) | (np.abs(coefs[mine] - coefs[theirs]) > _ALIKE)
+    kept = np.ones(matrix.shape[0], dtype=np.bool_)
+    kept[again] = np.bincount(np.repeat(np.arange(len(again)), sizes[again]), differs, len(again)) > 0
+    return keep_rows(matrix, kept)
+
+
+def with_company(matrix: sparse.csr_array, chosen: BoolArray) -> BoolArray:
+    """Those of some columns (bool[n]) of a matrix that may move with the others: none of them is, or becomes,
+    alone in a row.
+    """
+    columns, rows = matrix.indices, row_of(matrix.indptr)
+    able = chosen.copy()
+    while True:
+        here = able[columns]
+        alone = here & (np.bincount(rows, here, matrix.shape[0]) == 1)[rows]
+        if not alone.any():
+            return able
+        able[columns[alone]] = False
 
 
 def linked(indptr: IntArray, indices: IntArray, n: int) -> tuple[IntArray, IntArray]:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.columns import keep_entries, keep_rows, linked
+from solver.columns import keep_entries, keep_rows, linked, without_repeats
 from solver.entries import row_of
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
@@ -262,7 +262,7 @@ def merge_cells(
 ) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
     """Freeze, tie and tighten to a fixed point.
 
-    Returns the reduced matrix (m' × n, only root columns that can move are used), per cell its
+    Returns the reduced matrix (m' × n, only root columns that can move are used, no row twice), per cell its
     root and ratio (z_cell = ratio · z_root), and the room of the roots, in units of their own where
     relations tie cells of very different size.
     """
@@ -282,7 +282,8 @@ def merge_cells(
             continue
         pairs = np.flatnonzero(sizes == 2)
         if not len(pairs):
-            return _in_units(keep_rows(matrix, sizes > 2), root, ratio, lo, hi)
+            distinct = without_repeats(keep_rows(matrix, sizes > 2))
+            return _in_units(distinct, root, ratio, lo, hi)
         start = matrix.indptr[pairs]
         parent, step = _tie(
             n, matrix.indices[start], matrix.indices[start + 1], matrix.data[start], matrix.data[start + 1]

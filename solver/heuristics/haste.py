@@ -6,7 +6,7 @@ import numpy as np
 
 from solver.attack import Region
 from solver.clock import Clock, OutOfTimeError, Strict
-from solver.entries import row_of
+from solver.columns import with_company
 from solver.heuristics.boxes import Boxes
 from solver.heuristics.lp import LARGE, protect_lp
 from solver.heuristics.needs import Cover
@@ -166,25 +166,13 @@ def _some(
 
 def _stay_within(cover: Cover, boxes: Boxes, generator: np.random.Generator) -> None:
     """Meet what boxes of hidden columns can meet: it costs nothing."""
-    able = _with_company(cover.problem, cover.hidden)
+    able = with_company(cover.problem.matrix, cover.hidden)
     part = _unmet(cover)
     part = _some(part, able[part[0]])
     if len(part[0]):
         prices = np.where(able, 0.0, np.inf)
         found = boxes.find(part[0], part[1], prices, generator, attackers=part[2], noise=1.0, most=_WITHIN)
         cover.add_all(found.indptr, found.columns, found.amounts)
-
-
-def _with_company(problem: Problem, hidden: BoolArray) -> BoolArray:
-    """Hidden columns that may move: none is, or becomes, alone in a relation."""
-    columns, rows = problem.matrix.indices, row_of(problem.matrix.indptr)
-    able = hidden.copy()
-    while True:
-        here = able[columns]
-        alone = here & (np.bincount(rows, here, problem.m) == 1)[rows]
-        if not alone.any():
-            return able
-        able[columns[alone]] = False
 
 
 def _sweep(cover: Cover, clock: Clock) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from solver.columns import keep_entries, keep_rows, take_columns
+from solver.columns import keep_entries, keep_rows, take_columns, without_repeats
 
 
 @given(st.integers(0, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
@@ -28,3 +28,20 @@ def test_parts_are_those_of_the_matrix(m: int, n: int, seed: int) -> None:
     rows = rng.random(m) < 0.5
     assert (keep_rows(matrix, rows).toarray() == dense[rows]).all()
     assert (matrix.toarray() == dense).all()
+
+
+@given(st.integers(1, 8), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_rows_said_again_go(m: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(-1, 2, (m, n)).astype(np.float64)
+    dense[~dense.any(axis=1), 0] = 1.0
+    factors = rng.choice([-3.0, 0.1, 1.0, 7.0], m)
+    matrix = sparse.csr_array(dense * factors[:, None])
+    kept = without_repeats(matrix).toarray()
+    lines = {tuple(row / row[row != 0][0]) for row in dense}
+    assert len(kept) == len(lines)
+    assert {tuple(np.round(row / row[row != 0][0], 9)) for row in kept} == lines
+    firsts: dict[tuple[float, ...], list[float]] = {}
+    for row in matrix.toarray():
+        firsts.setdefault(tuple(np.round(row / row[row != 0][0], 9)), row.tolist())
+    assert kept.tolist() == list(firsts.values())
