@@ -1,32 +1,37 @@
 """Protect all cells together: a few linear programs in which only the lightest columns may move.
 
 A program that moves the cells of all needs at once, each up to its level, meets most of them where one for
-each need takes hundreds of times longer. The lightest columns alone come first, then more and more; what is
-left then is met need by need. Clean-up makes a good pattern of it, and where time runs out, this is the
-way to an answer.
+each need takes hundreds of times longer. It begins with the company that single relations ask for: what must
+be paid in any case is free later. The lightest columns come first, then more of them, until there is time for
+the cheapest movements of what is left, again among the lightest columns first. Clean-up makes a good pattern
+of it, and where time runs out, this is the way to an answer.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from solver.attack import Region
-from solver.clock import Clock, OutOfTimeError
+from solver.clock import Clock
 from solver.heuristics.closure import Closure
-from solver.heuristics.lp import LARGE, protect_lp
+from solver.heuristics.lp import LARGE, anywhere, protect_lp
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
-from solver.instance import BoolArray, IntArray
+from solver.heuristics.relations import find_company
+from solver.heuristics.together import Together
+from solver.instance import BoolArray
 
-# Parts of the columns that may move, lightest first.
-_PARTS = (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5)
-# On tables too large for one program of everything, the first of them alone.
-_FIRST = 4
-_IN_HASTE = 0.5
-# Part of the needs that a program in haste has to meet to be worth another one.
-_WORTH = 1 / 3
-# All of them take so many times as long as the first: where there are fewer seconds, boxes do more with them.
-_GROWTH = 15
+# Parts of the columns that may move together, lightest first; and from which of them on movements need by
+# need are tried before more columns move together.
+_TOGETHER, _EARLIEST = (0.0, 0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5), 0.125
+# Parts of the columns for those, in turn.
+_ALONE = (0.25, 0.5, 0.75)
+# So many needs are tried in that part of the limit; if all would take more than this part of what is left,
+# more columns move together.
+_SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 0.7
+# Part of the limit for the company of single relations.
+_COMPANY = 0.1
+# More columns take so many times as long as the last: with fewer seconds, they don't move together.
+_GROWTH = 2.5
 # So few needs are met one by one.
 _FEW = 4
 # Sets of columns for a need in haste, and how many columns.
@@ -43,10 +48,57 @@ def protect_light(cover: Cover, clock: Clock) -> None:
     OutOfTimeError
         The clock's seconds are over.
     """
-    _sweep_parts(cover, clock, _PARTS if cover.problem.n <= LARGE else _PARTS[:_FIRST])
+    company = find_company(cover.problem, clock.part(_COMPANY)).hidden
+    if company is not None:
+        cover.hidden |= company
+    together = _move_together(cover, clock)
+    for part in _ALONE:
+        hidden = _lightest(cover, part)
+        if part > together and hidden.sum() <= LARGE:
+            protect_lp(cover, clock, None, hidden, slopes=0, lenient=True)
     if cover.problem.n > LARGE:
         _find_boxes(cover, clock)
     protect_lp(cover, clock)
+
+
+def _move_together(cover: Cover, clock: Clock) -> float:
+    """Meet needs together until there is time to meet the others one by one, or no time for more columns; the
+    part of the columns that have moved.
+    """
+    before, took = 0.0, 0.0
+    for part in _TOGETHER:
+        left = clock.seconds_left
+        if cover.unmet.sum() <= _FEW or (left is not None and left < _GROWTH * took):
+            break
+        if before >= _EARLIEST and _affords(cover, clock, before):
+            break
+        left = clock.seconds_left
+        sweep(cover, _lightest(cover, part), clock)
+        took = 0.0 if left is None else left - (clock.seconds_left or 0.0)
+        before = part
+    return before
+
+
+def _affords(cover: Cover, clock: Clock, together: float) -> bool:
+    """Would movements need by need end in time? Those of some needs of all levels tell."""
+    hidden = _lightest(cover, next((part for part in _ALONE if part > together), 1.0))
+    if hidden.sum() > LARGE:
+        return False
+    if not clock.limited:
+        return True
+    find = anywhere(Mover(cover.problem, cover.needs, np.flatnonzero(hidden)), cover.needs, clock, slopes=0)
+    order = cover.needs.by_level[cover.unmet[cover.needs.by_level]]
+    trial, asked, spent = clock.part(_TRIAL), 0, clock.spent
+    for need in order[:: -(-len(order) // _SAMPLE)].tolist():
+        if trial.out:
+            break
+        if cover.unmet[need]:
+            asked += 1
+            found = find(need, np.where(cover.hidden, 0.0, cover.problem.weight))
+            if found is not None:
+                cover.add(*found)
+    each = (clock.spent - spent) / max(asked, 1)
+    return bool(cover.unmet.sum() * each <= _AFFORDED * (1 - clock.spent))
 
 
 def _find_boxes(cover: Cover, clock: Clock) -> None:
@@ -69,18 +121,6 @@ def _find_boxes(cover: Cover, clock: Clock) -> None:
                 break
 
 
-def _sweep_parts(cover: Cover, clock: Clock, parts: tuple[float, ...]) -> None:
-    patterns = [_lightest(cover, part) for part in parts]
-    began = clock.seconds_left
-    for number, hidden in enumerate(patterns):
-        if cover.unmet.sum() <= _FEW:
-            break
-        sweep(cover, hidden | cover.hidden, clock)
-        left = clock.seconds_left
-        if number == 0 and began is not None and left is not None and left < _GROWTH * (began - left):
-            raise OutOfTimeError
-
-
 def _lightest(cover: Cover, part: float) -> BoolArray:
     """The pattern of a cover with that part of the other columns, lightest first."""
     free = np.flatnonzero(~cover.hidden)
@@ -92,29 +132,19 @@ def _lightest(cover: Cover, part: float) -> BoolArray:
 
 def sweep(cover: Cover, hidden: BoolArray, clock: Clock) -> None:
     """Move the cells of unmet needs together while that meets some of them; only what is hidden moves."""
-    problem = cover.problem
-    region = Region(problem, problem.lo * hidden, problem.hi * hidden, clock)
+    problem, needs = cover.problem, cover.needs
+    together = Together(problem, problem.lo * hidden, problem.hi * hidden, clock)
     while True:
-        unmet = np.flatnonzero(cover.unmet & (cover.needs.attacker == 0))
+        unmet = np.flatnonzero(cover.unmet & (needs.attacker == 0))
         if len(unmet) <= _FEW:
             return
-        met = 0
         for side in (1.0, -1.0):
-            mine = unmet[cover.needs.side[unmet] == side]
+            mine = unmet[needs.side[unmet] == side]
             mine = mine[cover.unmet[mine]]
-            if len(mine):
-                met += _move(cover, region, mine)
-                clock.charge(problem.n)
+            move = together.move(needs.cell[mine], (needs.side * needs.level)[mine])
+            if move is not None:
+                moving = np.flatnonzero(move)
+                cover.add(moving, move[moving])
+        met = len(unmet) - int((cover.unmet & (needs.attacker == 0)).sum())
         if met <= len(unmet) // 6:
             return
-
-
-def _move(cover: Cover, region: Region, needs: IntArray) -> int:
-    """Move the cells of some needs by their levels, as near as goes; how many needs that meets."""
-    before = int(cover.unmet.sum())
-    wanted = (cover.needs.side * cover.needs.level)[needs]
-    move = region.sweep(cover.needs.cell[needs], wanted)
-    if move is not None:
-        moving = np.flatnonzero(move)
-        cover.add(moving, move[moving])
-    return before - int(cover.unmet.sum())

@@ -32,8 +32,9 @@ CONSTRUCT: dict[str, Callable[[Cover, Clock], None]] = {
 HEURISTICS = (*CONSTRUCT, "tabu")
 # Without any limit, tabu search does this much work per component.
 _TABU_WORK = 20.0
-# Part of the seconds for finding a pattern; the rest is for ending it in haste, and for clean-up.
-_CONSTRUCTION = 0.7
+# Part of the seconds for finding a pattern; the rest is for ending it in haste, and for clean-up, which comes
+# to little where there are more than so many columns.
+_CONSTRUCTION, _MANY, _LONGER = 0.7, 5_000, 0.85
 # Seconds for clean-up where none are left: what is made in haste is dear, and on small tables this suffices.
 _GRACE = 0.08
 
@@ -68,7 +69,7 @@ def protect(
     if method == "auto":
         method = "lp" if find_network(problem) is None else "shortest-path"
     try:
-        early = clock.early(_CONSTRUCTION)
+        early = clock.early(_CONSTRUCTION if problem.n <= _MANY else _LONGER)
         early.check()
         CONSTRUCT.get(method, protect_lp)(cover, early)
     except OutOfTimeError:
