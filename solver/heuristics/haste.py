@@ -19,9 +19,6 @@ _TIERS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.83, 0.9, 0.94, 0.97, 0.985, 0.
 _EACH, _VARIED = 2, 0.3
 # So many times more steps fit into a time than one of them tells.
 _QUICKER = 2.5
-# Where more than this part of the needs is left, boxes begin anew: those of light columns meet what others
-# did as well, and leave less that is dear.
-_MOSTLY = 0.25
 # Seconds beyond the limit that these may take where some are left; where none are, so many cells are moved.
 _LATER, _CELLS = 0.4, 2_500
 # How much prices vary by chance, and how far rounds of boxes go by room instead: the first by prices alone.
@@ -50,8 +47,6 @@ def finish_in_haste(cover: Cover, clock: Clock) -> None:
     FrozenTargetError
         A need cannot be met by any pattern.
     """
-    if cover.unmet.sum() > _MOSTLY * len(cover.unmet):
-        cover.take(Cover(cover.problem, cover.needs))
     began, other = Clock(_QUICK), cover.copy()
     _by_boxes(cover, clock)
     if cover.problem.n <= LARGE and not began.out:

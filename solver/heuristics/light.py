@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.clock import Clock
+from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.closure import Closure
 from solver.heuristics.lp import LARGE, anywhere, protect_lp
 from solver.heuristics.mover import Mover
@@ -29,7 +29,7 @@ _ALONE = (0.25, 0.5, 0.75)
 # more columns move together.
 _SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 0.7
 # Part of the limit for the company of single relations.
-_COMPANY = 0.1
+_COMPANY = 0.3
 # More columns take so many times as long as the last: with fewer seconds, they don't move together.
 _GROWTH = 2.5
 # So few needs are met one by one.
@@ -62,17 +62,16 @@ def protect_light(cover: Cover, clock: Clock) -> None:
 
 
 def _move_together(cover: Cover, clock: Clock) -> float:
-    """Meet needs together until there is time to meet the others one by one, or no time for more columns; the
-    part of the columns that have moved.
+    """Meet needs together until there is time to meet the others one by one; the part of the columns that
+    have moved. Without time for more columns or for that, boxes do more.
     """
     before, took = 0.0, 0.0
     for part in _TOGETHER:
-        left = clock.seconds_left
-        if cover.unmet.sum() <= _FEW or (left is not None and left < _GROWTH * took):
-            break
-        if before >= _EARLIEST and _affords(cover, clock, before):
+        if cover.unmet.sum() <= _FEW or (before >= _EARLIEST and _affords(cover, clock, before)):
             break
         left = clock.seconds_left
+        if left is not None and left < _GROWTH * took:
+            raise OutOfTimeError
         sweep(cover, _lightest(cover, part), clock)
         took = 0.0 if left is None else left - (clock.seconds_left or 0.0)
         before = part
