@@ -109,6 +109,9 @@ _SPARED = (0.05, 0.05, 0.25)
 _EXACT_SHARE, _NEAR = 0.25, 0.03
 # So many seconds it may have in any case: where there are few, heuristics do little with the rest.
 _EXACT_LEAST = 0.3
+# On tables of so many columns for each second, and at most so many, it mostly ends with a proof: there it has
+# this part.
+_EACH_SECOND, _PROVABLE, _PROOF_SHARE = 30, 300, 0.85
 # Part of it that a first pattern near the relaxation may take.
 _PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
@@ -341,6 +344,8 @@ class _Run:
         clock = self._clocks[number]
         left = clock.seconds_left
         first = _EXACT_SHARE if left is None else min(max(_EXACT_SHARE, _EXACT_LEAST / max(left, 1e-9)), 1.0)
+        if left is not None and search.problem.n <= min(_PROVABLE, _EACH_SECOND * left):
+            first = max(first, _PROOF_SHARE)
         for share in (first, 1.0):
             search.limit_to(clock.part(share), clock.part(_PATIENCE))
             search.run()

@@ -126,6 +126,13 @@ def test_same_input_same_pattern() -> None:
     assert first.lower_bound == second.lower_bound
 
 
+def test_on_a_small_table_auto_proves_its_pattern() -> None:
+    instance = generate("random", "4x4x4", primaries=12, seed=3)
+    exact = solve(instance, "exact")
+    auto = solve(instance, "auto", time_limit=60)
+    assert (auto.status, auto.cost) == ("optimal", exact.cost)
+
+
 def test_a_time_limit_still_gives_a_safe_pattern_and_a_bound() -> None:
     instance = Instance.from_jj(instance_file("r9x9x9_p30"))
     seen: list[Progress] = []
