@@ -19,8 +19,9 @@ _TIERS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.83, 0.9, 0.94, 0.97, 0.985, 0.
 _EACH, _VARIED = 2, 0.3
 # So many times more steps fit into a time than one of them tells.
 _QUICKER = 2.5
-# Seconds beyond the limit that these may take where some are left; where none are, so many cells are moved.
-_LATER, _CELLS = 0.4, 2_500
+# Seconds beyond the limit that these may take where some are left; where none are, so many cells are moved
+# by boxes of so many corners: three dimensions.
+_LATER, _CELLS, _CORNERS = 0.4, 2_500, 8.0
 # How much prices vary by chance, and how far rounds of boxes go by room instead: the first by prices alone.
 _ROUNDS = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 1.0), (0.3, 1.0), (1.0, 0.9), (1.0, 0.8), (1.0, 0.7))
 # The first round that goes by room alone. It is the next one where a round meets less than a part of the
@@ -100,7 +101,7 @@ def _by_tiers(cover: Cover, boxes: Boxes, seconds: float, generator: np.random.G
     at, left = 0, seconds
     while at < len(tiers) and len(paid):
         part = _unmet(cover)
-        steps = _CELLS / max(len(part[0]), 1)
+        steps = _CELLS / max(len(part[0]), 1) * min(_CORNERS / _corners(cover.problem), 1.0)
         if len(part[0]) <= _FEW or (steps < 2 if clock is None else left <= 0):
             return
         most = paid[min(int(tiers[at] * len(paid)), len(paid) - 1)]
@@ -129,13 +130,17 @@ def _move(
     cover.add_all(found.indptr, found.columns, found.amounts)
 
 
+def _corners(problem: Problem) -> float:
+    """How many corners a box usually has."""
+    return float(2.0 ** np.median(np.diff(problem.transposed.indptr)))
+
+
 def _fits(problem: Problem, levels: FloatArray) -> bool:
     """Are there boxes of cheap columns that have the room in all corners?"""
     if not len(levels):
         return True
-    corners = 2.0 ** float(np.median(np.diff(problem.transposed.indptr)))
     roomy = np.minimum(problem.lo, problem.hi) >= np.median(levels)
-    return bool(roomy.mean() ** corners >= _FIT)
+    return bool(roomy.mean() ** _corners(problem) >= _FIT)
 
 
 def _unmet(cover: Cover) -> tuple[IntArray, FloatArray, IntArray]:
