@@ -93,7 +93,8 @@ def without_repeats(matrix: sparse.csr_array) -> sparse.csr_array:
         return matrix
     mine = ranges(matrix.indptr[again], sizes[again])
     theirs = ranges(matrix.indptr[model[again]], sizes[again])
-    differs = (columns[mine] != columns[theirs]) | (np.abs(coefs[mine] - coefs[theirs]) > _ALIKE)
+    most = np.maximum(np.abs(coefs[mine]), np.abs(coefs[theirs]))
+    differs = (columns[mine] != columns[theirs]) | (np.abs(coefs[mine] - coefs[theirs]) > _ALIKE * most)
     kept = np.ones(matrix.shape[0], dtype=np.bool_)
     kept[again] = np.bincount(np.repeat(np.arange(len(again)), sizes[again]), differs, len(again)) > 0
     return keep_rows(matrix, kept)

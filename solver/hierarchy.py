@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.arguments import told
 from solver.errors import InputError, MultipleInputError
 
 TOTAL = "Total"
@@ -18,6 +19,11 @@ TOTAL = "Total"
 
 def _named(code: object) -> str:
     return repr(str(code)) if str(code) != str(code).strip() or not str(code) else str(code)
+
+
+def _no_text(code: object) -> tuple[str, str]:
+    """What is wrong with a code of another type, and what to do."""
+    return f"the code {told(code)} is no text.", "Write codes as text, numbers too."
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +43,7 @@ class Hierarchy:
     Raises
     ------
     InputError
-        If a code occurs twice or a parent does not come before its child.
+        If a code is no text or occurs twice, or a parent does not come before its child.
     """
 
     codes: tuple[str, ...]
@@ -50,6 +56,9 @@ class Hierarchy:
         object.__setattr__(self, "codes", tuple(self.codes))
         if parent.shape != (len(self.codes),):
             raise InputError(f"{len(self.codes)} codes, but parents of shape {parent.shape}.")
+        for code in self.codes:
+            if not isinstance(code, str):
+                raise InputError(*_no_text(code))
         if len(self.index) != len(self.codes):
             twice = sorted({code for code in self.codes if self.codes.count(code) > 1})
             raise InputError(f"code {', '.join(map(_named, twice))} occurs twice.", "Make codes unique.")
@@ -100,7 +109,7 @@ class Hierarchy:
         Raises
         ------
         MultipleInputError
-            Naming in one go every code with two parents, every code that is its own child, and every
+            Naming in one go every code that is no text, has two parents or is its own child, and every
             circle; with file and line where they are given.
         """
         listed = list(pairs)
@@ -113,7 +122,10 @@ class Hierarchy:
             problems.append(InputError(cause, remedy, file=file, line=line or None))
 
         for (mother, child), line in zip(listed, where, strict=True):
-            if mother == child:
+            odd = [code for code in (child, "" if mother is None else mother) if not isinstance(code, str)]
+            if odd:
+                complain(*_no_text(odd[0]), line)
+            elif mother == child:
                 complain(f"{_named(child)} is its own child.", "Give the child another code.", line)
             elif child not in above:
                 above[child] = (mother, line)

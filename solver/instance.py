@@ -23,6 +23,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+# Greatest value and weight.
+_MOST = 1e100
+
 
 class Status(IntEnum):
     """What may happen to a cell."""
@@ -119,8 +122,9 @@ class Instance:
     Raises
     ------
     InputError
-        Shapes differ, a number is not finite, a value lies outside its bounds, a level or weight
-        is negative, or a relation does not add up (the text lists the exact differences).
+        Shapes differ, a number is not finite, a value or weight is beyond 1e100, a value lies outside its
+        bounds, a level or weight is negative, or a relation does not add up (the text lists the exact
+        differences).
     """
 
     value: FloatArray
@@ -355,6 +359,8 @@ class Instance:
         tests = {
             "value is not finite": ~np.isfinite(self.value),
             "weight is not a finite number ≥ 0": ~(np.isfinite(self.weight) & (self.weight >= 0)),
+            "value is beyond 1e100, where sums lose all meaning": np.abs(self.value) > _MOST,
+            "weight is beyond 1e100, where sums lose all meaning": self.weight > _MOST,
             "lower_bound is above the value": ~(self.lower_bound <= self.value),
             "upper_bound is below the value": ~(self.value <= self.upper_bound),
         }

@@ -30,6 +30,14 @@ def test_parts_are_those_of_the_matrix(m: int, n: int, seed: int) -> None:
     assert (matrix.toarray() == dense).all()
 
 
+@given(st.floats(-300, 300), st.permutations(range(3)), st.permutations(range(3)))
+def test_rows_that_differ_in_one_coefficient_stay(power: float, first: list[int], second: list[int]) -> None:
+    coefs = np.array([10.0**power, 1.0, 2.0])
+    dense = np.array([coefs[first], coefs[second]])
+    alike = np.allclose(dense[0] / dense[0, 0], dense[1] / dense[1, 0], rtol=1e-9, atol=0.0)
+    assert without_repeats(sparse.csr_array(dense)).shape[0] == (1 if alike else 2)
+
+
 @given(st.integers(1, 8), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_rows_said_again_go(m: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from solver import InputError, MultipleInputError, solve
+from solver import Hierarchy, InputError, MultipleInputError, solve
 from solver.__main__ import main
 from solver.formats.case import read_case
 
@@ -171,3 +172,17 @@ def test_an_answer_that_cannot_be_told_ends_without_a_traceback(
     assert done.returncode == code
     assert done.stderr.strip() in ("", "error: the answer: cannot be written: No space left on device.")
     assert bool(done.stderr) == (code == 2)
+
+
+@pytest.mark.parametrize("code", [None, 0, 1, 1.5, float("nan"), b"x", ("a",), object()])
+def test_codes_that_are_no_texts_are_told(code: Any) -> None:
+    for make in (
+        lambda: Hierarchy.from_tree({"T": {code: {}, "a": {}}}),
+        lambda: Hierarchy.from_tree({"T": {"a": {code: {}}}}),
+        lambda: Hierarchy.from_tree({code: {"a": {}}}),
+        lambda: Hierarchy.from_pairs([("T", code), (code, "a")]),
+        lambda: Hierarchy.flat([code, "a"]),
+        lambda: Hierarchy(("T", code), np.array([-1, 0])),
+    ):
+        with pytest.raises(InputError, match="is no text"):
+            make()

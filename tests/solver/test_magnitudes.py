@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
-from solver import InfeasibleError, Instance, protect, solve
+from solver import InfeasibleError, InputError, Instance, protect, solve
 from solver.rules import Dominance, PPercent, Threshold
 
 Frame = dict[str, list[object]]
@@ -84,3 +84,18 @@ def test_a_relation_that_nothing_can_meet_is_infeasible(method: str) -> None:
     )
     with pytest.raises(InfeasibleError, match="cell 3"):
         solve(instance, method)
+
+
+@pytest.mark.parametrize("size", [1e101, 1e300])
+@pytest.mark.parametrize("what", ["value", "weight"])
+def test_what_no_sum_of_doubles_holds_is_refused(size: float, what: str) -> None:
+    value = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 9.0], [5.0, 7.0, 12.0]]) * (size if what == "value" else 1)
+    relations = np.zeros((6, 9))
+    for k, line in enumerate(([0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8])):
+        relations[k, line] = (1, 1, -1)
+    weight, status = np.full(9, size if what == "weight" else 1.0), list("usssssssz")
+    with pytest.raises(InputError, match=f"{what} is beyond 1e100"):
+        Instance.from_arrays(value.ravel(), relations, status=status, weight=weight, tolerance=1e295)
+    frame: Frame = {"a": ["x", "y"], "b": ["x", "y"], "v": [size, 2.0]}
+    with pytest.raises(InputError):
+        protect(frame, ["a", "b"], {}, "v", [Dominance(1, 80)])
