@@ -69,7 +69,7 @@ def keep_rows(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
 def without_repeats(matrix: sparse.csr_array) -> sparse.csr_array:
     """A matrix whose rows (each with an entry) are all different, even up to a factor; the first of each kind
     stays. In tables of several hierarchies a third of the relations may say again what others do, once zeros
-    are left out.
+    are left out. Up to rounding: a search may go by such a matrix, an audit not.
     """
     if matrix.shape[0] < 2:
         return matrix

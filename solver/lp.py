@@ -37,6 +37,8 @@ _STATUS: dict[Any, LpStatus] = {
 
 #: Options for a program that the simplex as it was asked for doesn't finish.
 _OTHER_WAY: Mapping[str, object] = {"presolve": "on", "simplex_strategy": 1, "simplex_scale_strategy": 0}
+#: Columns from which on moved bounds are done without.
+_SMALL = 500
 _MOVED_BOUNDS = "primal_simplex_bound_perturbation_multiplier"
 #: More steps than any program takes.
 _ANY = 2**31 - 1
@@ -162,8 +164,9 @@ class LinearProgram:
             highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
         self._integral = integral is not None
         self._limited, self._most = False, _ANY
-        # Moved bounds keep the primal simplex from going round in circles, and cost it as many steps again.
-        self._plain = integral is None and primal_simplex
+        # Moved bounds keep the primal simplex from going round in circles, and cost it as many steps again;
+        # in small programs that's little.
+        self._plain = integral is None and primal_simplex and len(cost) > _SMALL
         if self._plain:
             highs.setOptionValue(_MOVED_BOUNDS, 0.0)
         self._with_duals, self._with_reduced_costs = with_duals, with_duals and with_reduced_costs

@@ -202,6 +202,7 @@ def reduce_instance(instance: Instance) -> Reduction:
     lo = np.where(instance.may_hide, instance.value - instance.lower_bound, 0.0)
     hi = np.where(instance.may_hide, instance.upper_bound - instance.value, 0.0)
     matrix, root, ratio, lo, hi = merge_cells(instance.matrix, lo, hi)
+    matrix = without_repeats(matrix)
     frozen = (lo <= 0) & (hi <= 0)
     known = [np.empty(0, dtype=np.int64)]
     known += [np.unique(root[insider.known]) for insider in instance.insiders]
@@ -262,7 +263,7 @@ def merge_cells(
 ) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
     """Freeze, tie and tighten to a fixed point.
 
-    Returns the reduced matrix (m' × n, only root columns that can move are used, no row twice), per cell its
+    Returns the reduced matrix (m' × n, only root columns that can move are used), per cell its
     root and ratio (z_cell = ratio · z_root), and the room of the roots, in units of their own where
     relations tie cells of very different size.
     """
@@ -282,8 +283,7 @@ def merge_cells(
             continue
         pairs = np.flatnonzero(sizes == 2)
         if not len(pairs):
-            distinct = without_repeats(keep_rows(matrix, sizes > 2))
-            return _in_units(distinct, root, ratio, lo, hi)
+            return _in_units(keep_rows(matrix, sizes > 2), root, ratio, lo, hi)
         start = matrix.indptr[pairs]
         parent, step = _tie(
             n, matrix.indices[start], matrix.indices[start + 1], matrix.data[start], matrix.data[start + 1]

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
-from solver.columns import keep_entries
+from solver.columns import keep_entries, without_repeats
 from solver.errors import NumericalError
 from solver.heuristics.needs import Needs
 from solver.instance import FloatArray, IntArray
@@ -83,6 +83,7 @@ class Mover:
         root, self._ratio, lo, hi = np.arange(k), np.ones(k), self.lo, self.hi
         if merge:
             part, root, self._ratio, lo, hi = merge_cells(part, lo, hi)
+            part = without_repeats(part)
         moving = np.flatnonzero((lo > 0) | (hi > 0))
         number = np.full(k, -1, dtype=np.int64)
         number[moving] = np.arange(len(moving))

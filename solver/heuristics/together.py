@@ -7,7 +7,7 @@ from scipy import sparse
 
 from solver.attack import SLACK
 from solver.clock import Clock
-from solver.columns import keep_entries, with_company
+from solver.columns import keep_entries, with_company, without_repeats
 from solver.errors import InternalError
 from solver.instance import FloatArray, IntArray
 from solver.lp import LinearProgram
@@ -39,6 +39,7 @@ class Together:
         part = sparse.csr_array(problem.transposed[self._columns].T)
         part = part[np.flatnonzero(np.diff(part.indptr))]
         part, root, self._ratio, low, high = merge_cells(part, lo[self._columns], hi[self._columns])
+        part = without_repeats(part)
         moving = np.flatnonzero((low > 0) | (high > 0))
         number = np.full(len(self._columns), -1, dtype=np.int64)
         number[moving] = np.arange(len(moving))
