@@ -161,6 +161,8 @@ def audit_adjustment(
     ------
     InputError
         There is not one decimal number for each cell, or a sensitive cell has no level.
+    UndecidedError
+        Numbers of too different size meet in the table.
     """
     require(instance, Instance, "instance", "Give an Instance.")
     require(move_zeros, bool, "move_zeros", "Say True or False.")

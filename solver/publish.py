@@ -115,7 +115,7 @@ def within_floats() -> Iterator[None]:
         yield
     except NumericalError:
         raise UndecidedError(
-            "no table was found, as numbers of too different size meet in this one. "
+            "numbers of too different size meet in the table: nothing can be told of it. "
             "Leave out cells and levels that are less than a part in 10^15 of others, or raise them."
         ) from None
 

@@ -420,8 +420,10 @@ class _Run:
     def _statistics(self, reduction: Reduction, searches: list[Search]) -> dict[str, Any]:
         out = "time" if self._time_limit is not None else "work"
         clocks = [self._clock] if self._earlier is None else [self._earlier, self._clock]
-        short = any(clock.out for clock in clocks) or any(self._short)
-        short = short and not all(search.closed for search in searches)
+        ended = any(clock.out for clock in clocks)
+        short = any(
+            (ended or late) and not search.closed for late, search in zip(self._short, searches, strict=True)
+        )
         stopped = "interrupt" if self._interrupted else (out if short else "")
         return {
             "cells": self._instance.n,
