@@ -215,7 +215,8 @@ def mart(folder: Path) -> Iterator[tuple[dict[str, Server], duckdb.DuckDBPyConne
         definition = read_cube(reader, folder, ("en",))
         assert definition is not None, mistakes.found
         cubes[definition.name] = open_cube(definition)
-    base = duckdb.connect()
+    # One thread: rows of a union or a group come in one order, whatever else runs.
+    base = duckdb.connect(config={"threads": 1})
     _fill(base)
     base.execute(
         "CREATE VIEW s AS SELECT s.*, year, quarter, month, season, country, state, city, t.name AS shop, "
