@@ -204,6 +204,11 @@ class LinearProgram:
         """Number of rows."""
         return int(self._highs.getNumRow())
 
+    @property
+    def steps(self) -> int:
+        """Simplex iterations of the last solve."""
+        return max(int(self._value("simplex_iteration_count")), 0)
+
     def set_primal_simplex(self, primal: bool) -> None:
         """Choose the simplex for the next solves."""
         self._highs.setOptionValue("simplex_strategy", 4 if primal else 1)
@@ -407,7 +412,7 @@ class LinearProgram:
     def _count(self) -> None:
         """Add the effort of the last solve to :attr:`work`: about its milliseconds, but the same on
         every machine."""
-        steps = max(int(self._value("simplex_iteration_count")), 0)
+        steps = self.steps
         size = self.columns + self.rows
         if self._integral:
             self.work += 10.0 + 3e-4 * steps * size

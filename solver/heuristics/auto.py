@@ -31,9 +31,9 @@ _SLICES = (0.1, 0.25, 0.1)
 # Other patterns to begin with, and the part of the limit for each to be found, and to be improved before one
 # of them is chosen.
 _STARTS, _ATTEMPT = ("modular", "light"), 0.05
-# Patterns near a relaxation to begin with: kind of rounding and distortion of prices, in turn; how many at
-# most, the part of the limit for them, and how much dearer than the cheapest one may be to be cleaned up.
-_DRAWS = ((0, 0.6), (2, 0.3))
+# Patterns near a relaxation to begin with: kind of rounding, distortion of prices, and power of what the point
+# leaves of a column, in turn; how many at most, the part of the limit for them, and how much dearer than the cheapest one may be to be cleaned up.
+_DRAWS = ((2, 0.1, 1), (2, 0.1, 3), (2, 0.05, 1), (2, 0.3, 1), (0, 0.6, 1))
 _MOST_DRAWS, _DRAWING, _DEARER = 12, 0.35, 1.05
 
 
@@ -105,16 +105,17 @@ def _draw(cover: Cover, guide: Rounding, clock: Clock, seed: int, pool: Pool) ->
     """Other patterns near the relaxation, at distorted prices; the cheapest goes on."""
     generator = np.random.default_rng(seed)
     strict = Strict(clock.part(_DRAWING))
-    least, covers = np.inf, [cover.copy()]
+    least, covers = dict.fromkeys(_DRAWS, np.inf), [cover.copy()]
     start = Cover(cover.problem, cover.needs)
     with suppress(FrozenTargetError, OutOfTimeError):
         meet_within(start, strict)
         for number in range(_MOST_DRAWS):
-            kind, spread = _DRAWS[number % len(_DRAWS)]
-            other = guide.cover(start, guide.kinds[kind], strict, spread, generator)
+            draw = _DRAWS[number % len(_DRAWS)]
+            kind, spread, power = draw
+            other = guide.cover(start, kind, strict, spread, generator, power)
             # What costs more before clean-up mostly does so after it.
-            least = min(least, other.cost)
-            if other.cost <= _DEARER * least:
+            least[draw] = min(least[draw], other.cost)
+            if other.cost <= _DEARER * least[draw]:
                 covers.append(other)
                 clean_up(other, strict)
                 pool.add(other)

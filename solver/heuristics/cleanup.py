@@ -13,11 +13,16 @@ import numpy as np
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
+from solver.heuristics.peel import peel
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import FloatArray, IntArray
 
 # Beyond so many hidden columns each question is asked near its cell.
 _LARGE = 4000
+# After so many questions, one by one is too slow if it would take so many times what is left of the limit.
+_SAMPLE, _PATIENCE = 30, 8.0
+# The program of all questions is made anew once this part of its columns is shown, or sure to stay hidden.
+_CHANGED = 0.1
 
 
 def clean_up(
@@ -25,23 +30,45 @@ def clean_up(
     clock: Clock,
     candidates: IntArray | None = None,
     around: Surroundings | None = None,
-    blockers: dict[int, int] | None = None,
+    blockers: Blockers | None = None,
 ) -> None:
     """Show the redundant secondaries of a cover; one that does not meet its needs stays as it is.
 
     `candidates` narrows the secondaries looked at (int64[k], in the order to try); `around` are the
-    surroundings of the problem, where the caller has them already. `blockers` keeps, from call to call, which
-    need kept a column hidden: asked first, it mostly does so again.
+    surroundings of the problem, where the caller has them already. `blockers` are kept from call to call.
     """
-    blockers = {} if blockers is None else blockers
-    everything = candidates is None
-    if candidates is None:
-        candidates = cover.secondaries
+    blockers = Blockers(cover) if blockers is None else blockers
     if cover.minimal or cover.unmet.any():
         return
+    if candidates is not None:
+        _show_needless(cover, clock, candidates, around, blockers)
+        return
+    try:
+        _show_needless(cover, clock, cover.secondaries, around, blockers, _Pace(clock))
+    except _TooSlowError:
+        peel(cover, clock)
+        _show_needless(cover, clock, cover.secondaries, around, blockers)
+    cover.minimal = not clock.out
+
+
+def _show_needless(
+    cover: Cover,
+    clock: Clock,
+    candidates: IntArray,
+    around: Surroundings | None,
+    blockers: Blockers,
+    pace: _Pace | None = None,
+) -> None:
+    """Show the candidates that are redundant, in their order.
+
+    Raises
+    ------
+    _TooSlowError
+        At this pace it would take most of the time there is.
+    """
     company = _Company(cover)
     elsewhere = _Near(cover, around) if cover.hidden.sum() > _LARGE else _Anywhere(cover)
-    for column in candidates.tolist():
+    for position, column in enumerate(candidates.tolist()):
         one = np.array([column])
         lost = cover.would_lose(one)
         if len(lost):
@@ -49,13 +76,64 @@ def clean_up(
                 return
             if company.strands(column, cover.needs.cell[lost]):
                 continue
-            blocker = _blocker(elsewhere, cover, lost, one, clock, blockers.get(column, -1))
+            if pace is not None:
+                pace.left = (len(candidates) - position) / (position + 1)
+            blocker = _blocker(elsewhere, cover, blockers.first(column, lost), one, clock, pace)
             if blocker >= 0:
-                blockers[column] = blocker
+                blockers.note(column, blocker)
+                elsewhere.keep(column)
                 continue
         cover.show(one)
         company.show(column)
-    cover.minimal = everything and not clock.out
+
+
+class Blockers:
+    """The needs that kept columns hidden: asked first, the last one mostly does so again, or one that often did."""
+
+    def __init__(self, cover: Cover) -> None:
+        self._level = cover.needs.level
+        self._last: dict[int, int] = {}
+        self._often = np.zeros(len(cover.needs), dtype=np.int64)
+
+    def first(self, column: int, needs: IntArray) -> IntArray:
+        """These needs (int64[k]) in the order to ask."""
+        last = needs != self._last.get(column, -1)
+        return needs[np.lexsort((-self._level[needs], -self._often[needs], last))]
+
+    def note(self, column: int, need: int) -> None:
+        """A need keeps a column hidden."""
+        self._last[column] = need
+        self._often[need] += 1
+
+
+class _TooSlowError(Exception):
+    """Questions one by one take too long."""
+
+
+class _Pace:
+    """Stops clean-up where it would take more than a part of the limit at the pace so far.
+
+    Attributes
+    ----------
+    left
+        Candidates left, for each one so far.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._before, self._asked, self.left = clock, clock.spent, 0, 0.0
+
+    def step(self) -> None:
+        """A question was answered.
+
+        Raises
+        ------
+        _TooSlowError
+            Too slowly.
+        """
+        self._asked += 1
+        spent = self._clock.spent
+        if self._asked >= _SAMPLE and (spent - self._before) * self.left > _PATIENCE * (1 - spent):
+            raise _TooSlowError
 
 
 class _Company:
@@ -96,27 +174,42 @@ class _Company:
 
 
 class _Anywhere:
-    """Movements of all hidden columns, one linear program for all questions."""
+    """Movements of all hidden columns, one linear program for many questions. What stays hidden costs nothing."""
 
     def __init__(self, cover: Cover) -> None:
         self._cover = cover
         self._mover: Mover | None = None
         self._shut = np.zeros(cover.problem.n, dtype=np.bool_)
+        self._kept = cover.problem.forced.copy()
+        self._size = self._sure = 0
+
+    def keep(self, column: int) -> None:
+        """A column is needed: what can't be shown while more is hidden can't be later."""
+        self._kept[column] = True
 
     def moves(self, need: int, without: IntArray, clock: Clock) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""
         cover = self._cover
-        if self._mover is None:
-            self._mover = Mover(cover.problem, cover.needs, np.flatnonzero(cover.hidden))
-            self._mover.set_unit_prices(np.where(cover.hidden, cover.problem.weight, 0.0))
-            self._shut[~cover.hidden] = True
+        mover = self._current()
         wanted = ~cover.hidden
         wanted[without] = True
-        self._mover.close(np.flatnonzero(wanted & ~self._shut))
-        self._mover.open(np.flatnonzero(self._shut & ~wanted))
+        mover.close(np.flatnonzero(wanted & ~self._shut))
+        mover.open(np.flatnonzero(self._shut & ~wanted))
         self._shut = wanted
-        found = self._mover.move(need, clock)
-        return None if found is None else (self._mover, found)
+        found = mover.move(need, clock)
+        return None if found is None else (mover, found)
+
+    def _current(self) -> Mover:
+        """The program, made anew where much has changed."""
+        hidden, weight = self._cover.hidden, self._cover.problem.weight
+        size, sure = int(hidden.sum()), int(self._kept.sum())
+        changed = max(self._size - size, sure - self._sure)
+        if self._mover is None or changed > _CHANGED * self._size:
+            self._size, self._sure = size, sure
+            self._mover = Mover(self._cover.problem, self._cover.needs, np.flatnonzero(hidden))
+            self._mover.set_unit_prices(np.where(hidden & ~self._kept, weight, 0.0))
+            self._shut = ~hidden
+        return self._mover
 
 
 class _Near:
@@ -125,6 +218,9 @@ class _Near:
     def __init__(self, cover: Cover, around: Surroundings | None) -> None:
         self._cover = cover
         self._around = around or Surroundings(cover.problem)
+
+    def keep(self, column: int) -> None:
+        """A column is needed; each question has a program of its own."""
 
     def moves(self, need: int, without: IntArray, clock: Clock) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""
@@ -139,13 +235,17 @@ class _Near:
 
 
 def _blocker(
-    elsewhere: _Anywhere | _Near, cover: Cover, lost: IntArray, column: IntArray, clock: Clock, first: int
+    elsewhere: _Anywhere | _Near,
+    cover: Cover,
+    lost: IntArray,
+    column: IntArray,
+    clock: Clock,
+    pace: _Pace | None,
 ) -> int:
-    """The need that nothing meets without a column, or -1 if the cover has found other movements for all.
-
-    `first` is the need to begin with.
+    """The need that nothing meets without a column, or -1 if the cover has found other movements for all of
+    those that it would lose (int64[k], in the order to ask).
     """
-    remaining = lost[np.lexsort((-cover.needs.level[lost], lost != first))]
+    remaining = lost
     while len(remaining):
         need = int(remaining[0])
         try:
@@ -161,4 +261,6 @@ def _blocker(
             # Its movement does not count as one that spares the column.
             return need
         remaining = remaining[1:][np.isin(remaining[1:], still)]
+        if pace is not None:
+            pace.step()
     return -1

@@ -87,7 +87,7 @@ def _affords(cover: Cover, clock: Clock, together: float) -> bool:
         return True
     find = anywhere(Mover(cover.problem, cover.needs, np.flatnonzero(hidden)), cover.needs, clock, slopes=0)
     order = cover.needs.by_level[cover.unmet[cover.needs.by_level]]
-    trial, asked, spent = clock.part(_TRIAL), 0, clock.spent
+    trial, asked, spent, before = clock.part(_TRIAL), 0, clock.spent, len(order)
     for need in order[:: -(-len(order) // _SAMPLE)].tolist():
         if trial.out:
             break
@@ -96,8 +96,11 @@ def _affords(cover: Cover, clock: Clock, together: float) -> bool:
             found = find(need, np.where(cover.hidden, 0.0, cover.problem.weight))
             if found is not None:
                 cover.add(*found)
+    left = int(cover.unmet.sum())
+    # A movement meets several needs, the first ones more than the last.
+    several = (1 + max((before - left) / max(asked, 1), 1.0)) / 2
     each = (clock.spent - spent) / max(asked, 1)
-    return bool(cover.unmet.sum() * each <= _AFFORDED * (1 - clock.spent))
+    return left / several * each <= _AFFORDED * (1 - clock.spent)
 
 
 def _find_boxes(cover: Cover, clock: Clock) -> None:

@@ -172,6 +172,16 @@ class Cover:
         twin._users = {column: list(users) for column, users in self._users.items()}
         return twin
 
+    def without(self, columns: IntArray) -> Cover:
+        """Another cover, which shows these columns, with the moves that spare them."""
+        twin = Cover(self.problem, self.needs, self.hidden)
+        twin.hidden[columns] = False
+        twin.bound = self.bound
+        twin._moves = [move for move in self._moves if len(move.met) and twin.hidden[move.columns].all()]
+        for move in twin._moves:
+            twin._count[move.met] += 1
+        return twin
+
     def take(self, other: Cover) -> None:
         """Become another cover of the same problem."""
         self.hidden, self.minimal, self._moves = other.hidden, other.minimal, other._moves

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from solver.clock import Clock, OutOfTimeError
-from solver.heuristics.cleanup import clean_up
+from solver.heuristics.cleanup import Blockers, clean_up
 from solver.heuristics.lp import LARGE, meet_needs, nearby, protect_lp
 from solver.heuristics.merge import Pool
 from solver.heuristics.needs import Cover
@@ -105,7 +105,7 @@ class _Tools:
     def __init__(self, cover: Cover) -> None:
         problem = cover.problem
         self.around = Surroundings(problem)
-        self.blockers: dict[int, int] = {}
+        self.blockers = Blockers(cover)
         weight = np.where(problem.forced, 0.0, problem.weight)
         self._light = weight <= np.quantile(weight, _LIGHT if problem.n > _FEW else 1.0)
 

@@ -64,6 +64,7 @@ class Rounding:
         clock: Clock,
         spread: float = 0.0,
         generator: np.random.Generator | None = None,
+        power: float = 1.0,
     ) -> Cover:
         """A cover that meets all needs, cheap where the point hides; not cleaned.
 
@@ -75,6 +76,8 @@ class Rounding:
             What is hidden in any case; stays as it is.
         spread, generator
             Distort the prices by up to this part.
+        power
+            Of what the point leaves of a column, in its price: the higher, the nearer to the point.
 
         Raises
         ------
@@ -83,7 +86,7 @@ class Rounding:
         OutOfTimeError
             The clock's seconds are over.
         """
-        price = self._price
+        price = self._price if power == 1 else self._problem.weight * (1 - self.x) ** power
         if generator is not None:
             price = price * generator.uniform(1 - spread, 1 + spread, self._problem.n)
         cover = start.copy()
