@@ -104,7 +104,7 @@ def solve(
 
 
 # Of a limit, this part and these seconds are kept for the end, but never more than that part.
-_SPARED = (0.05, 0.05, 0.25)
+_SPARED = (0.05, 0.02, 0.15)
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
 # So many seconds it may have in any case: where there are few, heuristics do little with the rest.

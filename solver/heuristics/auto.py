@@ -31,8 +31,9 @@ _SLICES = (0.1, 0.25, 0.1)
 # Other patterns to begin with, and the part of the limit for each to be found, and to be improved before one
 # of them is chosen.
 _STARTS, _ATTEMPT = ("modular", "light"), 0.05
-# Patterns near a relaxation to begin with: kind of rounding, distortion of prices, and power of what the point
-# leaves of a column, in turn; how many at most, the part of the limit for them, and how much dearer than the cheapest one may be to be cleaned up.
+# Patterns near a relaxation to begin with: what the rounding begins with, distortion of prices, and power of
+# what the point leaves of a column, in turn; how many at most, the part of the limit for them, and how much
+# dearer than the cheapest one of its kind one may be to be cleaned up.
 _DRAWS = ((2, 0.1, 1), (2, 0.1, 3), (2, 0.05, 1), (2, 0.3, 1), (0, 0.6, 1))
 _MOST_DRAWS, _DRAWING, _DEARER = 12, 0.35, 1.05
 

@@ -88,7 +88,7 @@ def _show_needless(
 
 
 class Blockers:
-    """The needs that kept columns hidden: asked first, the last one mostly does so again, or one that often did."""
+    """The needs that kept columns hidden: asked first, the last one mostly does so again."""
 
     def __init__(self, cover: Cover) -> None:
         self._level = cover.needs.level
@@ -174,7 +174,7 @@ class _Company:
 
 
 class _Anywhere:
-    """Movements of all hidden columns, one linear program for many questions. What stays hidden costs nothing."""
+    """Movements of all hidden columns: one program for many questions, where what stays hidden is free."""
 
     def __init__(self, cover: Cover) -> None:
         self._cover = cover

@@ -75,7 +75,7 @@ def protect_lp(
 def meet_within(cover: Cover, clock: Clock) -> None:
     """Note which needs the pattern meets as it is; a small program, as nothing else may move."""
     needs, hidden = cover.needs, cover.hidden
-    mover = Mover(cover.problem, needs, np.flatnonzero(hidden))
+    mover = Mover(cover.problem, needs, np.flatnonzero(hidden), in_one=False)
     mover.set_unit_prices(np.where(hidden, cover.problem.weight, 0.0))
     for need in needs.by_level.tolist():
         if cover.unmet[need]:
@@ -146,6 +146,8 @@ def _cheapest(
     level = float(needs.level[need])
     mover.set_prices(prices, level)
     best = found = mover.move(need, clock)
+    if best is None and mover.split():
+        best = found = mover.move(need, clock)
     if best is None or found is None:
         return None
     least = _new_cost(best, mover, prices)

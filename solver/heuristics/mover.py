@@ -4,9 +4,10 @@
 
 (Kelly, Golden, Assad 1992; Robertson 1995.) Each column is split into its upward and downward
 part. What costs nothing may move both ways in one column instead, from one end of its room: less than half
-of the time where a movement concerns most relations, and many times as long where it is a short one. Every need starts from the slack basis: z = 0 is nearly right, while the last basis is neither
-primal nor dual feasible after a change of prices and fixing; measured, going on from it costs 6 to 20
-times more on hierarchical and three-dimensional tables. A need asked again at the same prices, with other
+of the time where a movement concerns most relations, and many times as long where it is a short one.
+Every need starts from the slack basis: z = 0 is nearly right, while the last basis is neither primal nor dual
+feasible after a change of prices and fixing; measured, going on from it costs 6 to 20 times more on
+hierarchical and three-dimensional tables. A need asked again at the same prices, with other
 columns closed, goes on from its own last basis, which is still dual feasible: half the time.
 """
 
@@ -27,9 +28,14 @@ from solver.presolve import Problem, merge_cells
 
 # A movement never needs more room than this many times its level.
 _ROOM = 1e4
-# A movement that takes so many steps for each relation concerns most of them; if it takes so many times as many
-# with columns that move both ways, they are split again for good.
+# A movement that takes so many steps for each relation concerns most of them; if it takes so many times as
+# many with columns that move both ways, they are split again for good.
 _MANY_STEPS, _WORSE = 0.5, 1.5
+# What moves both ways in one column starts from the end of its room, so that many columns are there at the
+# end too: by so much less than their room, in units of the level, that rounding doesn't take them beyond.
+_SPARED = 2e-7
+# So much beyond its room, in those units, is what the linear program takes for nothing.
+_NOISE = 1e-7
 # Room and prices below this part of the level, or above this many times the usual price, are out
 # of reach of double precision.
 _LITTLE = 1e-7
@@ -138,7 +144,7 @@ class Mover:
         """The cheapest movement (float64[k]) that meets a need, or None if there is none, or none
         that floating point finds.
 
-        `go_on` begins with the last basis, whichever need it was of: right where next to nothing costs anything.
+        `go_on` begins with the last basis, of whichever need: right where next to nothing costs anything.
 
         Raises
         ------
@@ -193,8 +199,23 @@ class Mover:
         able = self._able
         # What is shut is moved by no more than rounding, which would count as hiding it.
         net = np.where(self._shut, 0.0, result.primal[:c] - result.primal[c:])
+        within = np.clip(net, -self._upper[c:], self._upper[:c])
+        net = np.where(np.abs(net - within) <= _NOISE, within, net)
         moved[able] = self._ratio[able] * net[self._joined[able]]
         return moved * level
+
+    def split(self) -> bool:
+        """Let every column move one way for good: no room is spared then. False if that was so before."""
+        if not self._in_one:
+            return False
+        self._in_one, self._settled = False, True
+        self._limit_gratis()
+        return True
+
+    def _limit_gratis(self) -> None:
+        gratis = np.flatnonzero(self._gratis)
+        self._limit(np.concatenate([gratis, gratis + len(self._gratis)]))
+        self._bases.clear()
 
     def _learn(self, steps: int) -> bool:
         """Do columns that move both ways in one pay? True if they do so otherwise from now on."""
@@ -209,9 +230,7 @@ class Mover:
         self._steps = max(self._steps, steps)
         if self._in_one == before:
             return False
-        gratis = np.flatnonzero(self._gratis)
-        self._limit(np.concatenate([gratis, gratis + len(self._gratis)]))
-        self._bases.clear()
+        self._limit_gratis()
         return True
 
     def _set_costs(self, up: FloatArray, down: FloatArray) -> None:
@@ -250,8 +269,10 @@ class Mover:
         c = len(self._up)
         column, first = positions % c, positions < c
         shut, gratis = self._shut[column], self._gratis[column] & self._in_one
-        lower = np.where(first & gratis & ~shut, -self._upper[c + column], 0.0)
-        return lower, np.where(shut | (gratis & ~first), 0.0, self._upper[positions])
+        room = np.where(gratis, np.maximum(self._upper[positions] - _SPARED, 0.0), self._upper[positions])
+        back = np.maximum(self._upper[c + column] - _SPARED, 0.0)
+        lower = np.where(first & gratis & ~shut, -back, 0.0)
+        return lower, np.where(shut | (gratis & ~first), 0.0, room)
 
     def _set_open(self, columns: IntArray, flag: bool) -> None:
         positions = self._position[columns]

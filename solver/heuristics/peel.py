@@ -22,9 +22,7 @@ _BATCHES, _LEAST = 12, 8
 
 
 def peel(cover: Cover, clock: Clock) -> None:
-    """Make a cover that meets all its needs cheaper, in place, heaviest secondaries first, as far as the clock
-    goes.
-    """
+    """Make a cover that meets all its needs cheaper, in place, the heaviest first, as the clock allows."""
     secondaries = cover.secondaries
     size = max(_LEAST, -(-len(secondaries) // _BATCHES))
     for begin in range(0, len(secondaries), size):
