@@ -275,10 +275,10 @@ def write(docs: Path, results: list[Result], methods: list[str], seconds: float,
 Written by `make bench-solver` on {time.strftime("%Y-%m-%d")}: {machine}, one thread, {seconds:g} seconds for
 each answer{less if ours < seconds else ""}, 10 for
 *auto*; *auto (2× modular)* has twice what τ-Argus modular took, *auto (1× G-Confid)* what G-Confid did.
-Seconds are CPU seconds of the search, limits too. Costs are over the best safe cost known, of this run or an earlier one; ✓ marks an answer that
-its method calls optimal. **Exposed** counts sensitive cells that an audit can narrow down too far: every
-answer goes through our audit, and up to {CHECKED} of its targets through one linear program each by scipy,
-which shares nothing with the solver. An answer that exposes a cell is no answer.
+Seconds are CPU seconds of the search, limits too. Costs are over the best safe cost known, of this run or an
+earlier one; ✓ marks an answer that its method calls optimal. **Exposed** counts sensitive cells that an audit
+can narrow down too far: every answer goes through our audit, and up to {CHECKED} of its targets through one
+linear program each by scipy, which shares nothing with the solver. An answer that exposes a cell is none.
 
 τ-Argus OPT checks its limit only between rounds of cuts and counts in whole minutes; its modular method
 takes tables alone. G-Confid protects by half the value of each cell and knows no external bounds, so that
