@@ -88,7 +88,7 @@ def test_out_of_time_it_leaves_a_pattern_as_it_was() -> None:
 
 @pytest.mark.parametrize("seed", [1, 3])
 def test_a_movement_of_values_of_all_sizes_meets_its_need(seed: int) -> None:
-    """Cells of hundreds of millions beside cells of ten: what a column can't move, it doesn't, not by a hair."""
+    """Cells of hundreds of millions beside cells of ten: what can't move doesn't, not by a hair."""
     (problem,) = reduce_instance(Instance.from_jj(instance_file("rta_pizza_datatest1_4d"))).problems
     needs = gather_needs(problem, Clock())
     some = np.random.default_rng(seed).random(problem.n) < 0.55
