@@ -69,11 +69,11 @@ def make_safe(
     Cover or None
         None if no pattern of the allowed columns is safe, or time did not suffice to find one.
     """
-    clock = clock if patient else Strict(clock)
+    limit = clock if patient else Strict(clock)
     try:
-        cover = Cover(problem, gather_needs(problem, clock), hidden)
-        meet_within(cover, clock)
-        protect_lp(cover, clock, price, allowed)
+        cover = Cover(problem, gather_needs(problem, limit), hidden)
+        meet_within(cover, limit)
+        protect_lp(cover, limit, price, allowed)
     except (FrozenTargetError, OutOfTimeError):
         return None
     clean_up(cover, clock if patient else clock.part(_CLEANING))

@@ -27,6 +27,8 @@ def peel(cover: Cover, clock: Clock) -> None:
     size = max(_LEAST, -(-len(secondaries) // _BATCHES))
     for begin in range(0, len(secondaries), size):
         batch = secondaries[begin : begin + size]
+        if clock.out:
+            return
         try:
             rest = _met_without(cover, batch[cover.hidden[batch]], clock)
         except OutOfTimeError:
