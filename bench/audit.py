@@ -33,7 +33,7 @@ Cells = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-TABLES = ("random:100x100:600", "random:4.4.4x60:700", "random:11x11x11:250")
+TABLES = ("random:100x100:600", "random:4.4.4x60:1600", "random:11x11x11:250")
 SAMPLE = 30
 
 

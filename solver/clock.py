@@ -97,7 +97,7 @@ class Clock:
         if self._end is not None:
             parts.append((time.perf_counter() - self._began) / max(self._end - self._began, 1e-9))
         if self._limit is not None:
-            parts.append(self.work / max(self._limit, 1e-9))
+            parts.append(self.work / self._limit if self._limit > 0 else 1.0)
         return max(parts)
 
     @property

@@ -31,9 +31,6 @@ _ROOM = 1e4
 # A movement that takes so many steps for each relation concerns most of them; if it takes so many times as
 # many with columns that move both ways, they are split again for good.
 _MANY_STEPS, _WORSE = 0.5, 1.5
-# What moves both ways in one column starts from the end of its room, so that many columns are there at the
-# end too: by so much less than their room, in units of the level, that rounding doesn't take them beyond.
-_SPARED = 2e-7
 # So much beyond its room, in those units, is what the linear program takes for nothing.
 _NOISE = 1e-7
 # Room and prices below this part of the level, or above this many times the usual price, are out
@@ -205,7 +202,7 @@ class Mover:
         return moved * level
 
     def split(self) -> bool:
-        """Let every column move one way for good: no room is spared then. False if that was so before."""
+        """Let every column move one way for good. False if that was so before."""
         if not self._in_one:
             return False
         self._in_one, self._settled = False, True
@@ -269,10 +266,8 @@ class Mover:
         c = len(self._up)
         column, first = positions % c, positions < c
         shut, gratis = self._shut[column], self._gratis[column] & self._in_one
-        room = np.where(gratis, np.maximum(self._upper[positions] - _SPARED, 0.0), self._upper[positions])
-        back = np.maximum(self._upper[c + column] - _SPARED, 0.0)
-        lower = np.where(first & gratis & ~shut, -back, 0.0)
-        return lower, np.where(shut | (gratis & ~first), 0.0, room)
+        lower = np.where(first & gratis & ~shut, -self._upper[c + column], 0.0)
+        return lower, np.where(shut | (gratis & ~first), 0.0, self._upper[positions])
 
     def _set_open(self, columns: IntArray, flag: bool) -> None:
         positions = self._position[columns]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver import Instance
+from solver import Instance, audit, solve
 from solver.attack import check_pattern
 from solver.clock import Clock
 from solver.generate import generate
@@ -102,3 +102,22 @@ def test_a_movement_of_values_of_all_sizes_meets_its_need(seed: int) -> None:
             cover = Cover(problem, needs)
             cover.add(mover.columns, move)
             assert not cover.unmet[need]
+
+
+@pytest.mark.parametrize("shape", ["4x5", "3x3x3", "3x4x4"])
+@pytest.mark.parametrize("method", ["lp", "hypercube", "light"])
+def test_no_secondary_is_in_vain_where_levels_take_all_the_room(shape: str, method: str) -> None:
+    """Counts: a level is often all that a neighbour can move, and not a hair may be lost of it."""
+    for seed in range(12):
+        instance = generate("counts", shape, seed=seed)
+        hidden = solve(instance, method).hidden
+        for cell in np.flatnonzero(hidden & ~instance.always_hidden).tolist():
+            without = hidden.copy()
+            without[cell] = False
+            assert audit(instance, without).exposures
+
+
+@pytest.mark.parametrize("method", ["lp", "light", "hypercube", "shortest-path", "auto", "exact"])
+def test_without_any_work_allowed_there_is_a_safe_pattern(method: str) -> None:
+    instance = generate("random", "4x4", primaries=4, seed=1)
+    assert not audit(instance, solve(instance, method, work_limit=0.0).hidden).exposures
