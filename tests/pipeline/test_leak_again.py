@@ -69,7 +69,7 @@ def test_the_same_office_shows_the_same_again(kind: str, tmp_path: Path, store: 
 def test_what_a_longer_search_shows_besides_tells_nobody(tmp_path: Path, store: Store) -> None:
     folder, rows = write_office(tmp_path / "office"), firms(5, 40)
     seen = []
-    for effort in (0.01, 40):
+    for effort in (0.001, 40):
         write_title(folder, "Office", f"{HEAD}effort = {effort}\n")
         seen.append(release(folder, store, rows))
     before, after = ({*np.array(item.keys)[item.status == CellStatus.SHOWN]} for item in seen)
