@@ -56,8 +56,7 @@ def test_a_movement_meets_its_need_at_the_same_price_both_ways_in_one_or_not(sha
                 cover.add(mover.columns, move)
                 assert not cover.unmet[need]
             if len(costs) == 2:
-                # A little of the room is spared, which a dearer column makes up for.
-                assert costs[1] == pytest.approx(costs[0], rel=1e-3, abs=1e-5 * max(1.0, needs.level[need]))
+                assert costs[1] == pytest.approx(costs[0], rel=1e-5, abs=1e-5 * max(1.0, needs.level[need]))
 
 
 @SHAPES
