@@ -47,14 +47,13 @@ class Reach:
         How far the cell moves in the direction asked, ≥ 0.
     move : float64[n]
         The movement z that does it.
-    dual : float64[n]
-        Reduced costs d = ±e_p − Mᵀγ of all columns: for *every* pattern x the cell moves at most
-        Σ_{d>0} d·hi·x + Σ_{d<0} |d|·lo·x.
+    gamma : float64[m]
+        Its duals, a number for each relation (see :func:`capacities`).
     """
 
     value: float
     move: FloatArray
-    dual: FloatArray
+    gamma: FloatArray
 
 
 class Region:
@@ -68,20 +67,25 @@ class Region:
         Room of each column, already multiplied by x. Columns without room stay out for good.
     clock
         Out of seconds, :meth:`sweep` and :meth:`push` raise OutOfTimeError.
+
+    Attributes
+    ----------
+    columns : int64[k]
+        Those that have room.
+    part
+        The relations of these.
     """
 
     def __init__(self, problem: Problem, lo: FloatArray, hi: FloatArray, clock: Clock) -> None:
         self._problem, self._clock = problem, clock
-        self._transposed = problem.transposed
         self.columns = np.flatnonzero((lo > 0) | (hi > 0))
         self._position = np.full(problem.n, -1, dtype=np.int64)
         self._position[self.columns] = np.arange(len(self.columns))
-        part = take_columns(problem.matrix, self.columns)
-        self._rows = part.rows
+        self.part = part = take_columns(problem.matrix, self.columns)
         self._lo, self._hi = lo[self.columns], hi[self.columns]
         self._now = (self._lo.copy(), self._hi.copy())
         self._attacker = 0
-        zeros = np.zeros(len(self._rows))
+        zeros = np.zeros(len(part.rows))
         self._program = LinearProgram(
             np.zeros(len(self.columns)),
             -self._lo,
@@ -101,8 +105,8 @@ class Region:
         return self._program.work
 
     def set_room(self, lo: FloatArray, hi: FloatArray) -> None:
-        """Change the room (float64[n]) of the open columns."""
-        self._lo, self._hi = lo[self.columns], hi[self.columns]
+        """Change the room of the open columns (float64[k])."""
+        self._lo, self._hi = lo, hi
         self._apply()
 
     def use(self, attacker: int) -> None:
@@ -139,7 +143,7 @@ class Region:
         self._program.set_costs(at, -np.sign(wanted) / np.maximum(goal, 1.0))
         self._clock.check()
         try:
-            most = int(_SWEEP_MOST / (len(self.columns) + len(self._rows)))
+            most = int(_SWEEP_MOST / (len(self.columns) + len(self.part.rows)))
             result = self._program.solve(seconds=self._clock.seconds_left, iterations=most)
         except InternalError:
             self._program.forget_basis()
@@ -166,35 +170,56 @@ class Region:
 
     def push(self, cell: int, direction: int) -> Reach:
         """Move a cell as far as it goes, up (1) or down (-1)."""
-        problem = self._problem
+        move, gamma = self.push_all(np.array([cell]), np.array([direction]))
+        return Reach(max(direction * move[cell], 0.0), move, gamma)
+
+    def push_all(self, cells: IntArray, directions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Move cells as far as they go in all, each up (1) or down (-1); the movement (float64[n]) and
+        its duals (float64[m]).
+        """
+        program, problem = self._program, self._problem
         move, gamma = np.zeros(problem.n), np.zeros(problem.m)
-        at = int(self._position[cell])
-        if at >= 0:
-            self._program.set_cost(at, -float(direction))
+        at = self._position[cells]
+        costs, at = -directions[at >= 0].astype(np.float64), at[at >= 0]
+        if len(at):
+            program.set_costs(at, costs)
             self._clock.check()
-            result = self._program.solve(seconds=self._clock.seconds_left)
+            result = program.solve(seconds=self._clock.seconds_left)
             if result.status not in ("optimal", "limit"):
                 # Standing still is a solution and all room is finite: only rounding can fail.
-                self._program.set_primal_simplex(False)
-                result = self._program.solve(afresh=True, seconds=self._clock.seconds_left)
-                self._program.set_primal_simplex(True)
-            self._program.set_cost(at, 0.0)
+                program.set_primal_simplex(False)
+                result = program.solve(afresh=True, seconds=self._clock.seconds_left)
+                program.set_primal_simplex(True)
+            program.set_costs(at, np.zeros(len(at)))
             if result.status == "limit":
                 raise OutOfTimeError
             if result.status != "optimal":
                 raise NumericalError(f"an attacker problem ended {result.status}")
             move[self.columns] = result.primal
-            gamma[self._rows] = result.row_duals
-        dual = self._transposed @ gamma
-        dual[np.abs(dual) < _STILL] = 0.0
-        dual[cell] += direction
-        if self._attacker:
-            dual[problem.known[self._attacker]] = 0.0
-        return Reach(max(direction * move[cell], 0.0), move, dual)
+            gamma[self.part.rows] = result.row_duals
+        return move, gamma
 
 
-def capacity(problem: Problem, dual: FloatArray) -> FloatArray:
-    """Untruncated coefficients of the capacity constraint of a dual (float64[n])."""
+def capacities(
+    problem: Problem, gammas: FloatArray, cells: IntArray, directions: IntArray, attackers: IntArray
+) -> FloatArray:
+    """Untruncated coefficients of the capacity constraints of some duals (float64[k, n]).
+
+    Of the reduced costs d = ±e_p − Mᵀγ of all columns: for *every* pattern x the cell moves at most
+    Σ_{d>0} d·hi·x + Σ_{d<0} |d|·lo·x.
+
+    Parameters
+    ----------
+    gammas : float64[m, k]
+        The duals.
+    cells, directions, attackers : int64[k]
+        Which cell each is about, whether up (1) or down (-1), and on whose behalf it moves.
+    """
+    dual = np.ascontiguousarray((problem.transposed @ gammas).T)
+    dual[np.abs(dual) < _STILL] = 0.0
+    dual[np.arange(len(cells)), cells] += directions
+    for k in np.flatnonzero(attackers).tolist():
+        dual[k, problem.known[attackers[k]]] = 0.0
     return np.where(dual > 0, dual * problem.hi, -dual * problem.lo)
 
 
@@ -215,20 +240,20 @@ class Certificates:
                 (np.ones(len(indices)), indices, indptr), shape=(len(targets), problem.n)
             )
 
-    def add(self, move: FloatArray, largest: float = np.inf) -> None:
+    def add(self, move: FloatArray, largest: FloatArray | None = None) -> None:
         """Credit a movement to the targets whose attacker it leaves possible.
 
         Parameters
         ----------
         move : float64[n]
-            Made within the full room, or within room capped at `largest`.
-        largest
+            Made within the full room, or within room capped at `largest` about each target.
+        largest : float64[t], optional
             Only targets whose levels are at most this may use the movement.
         """
         moved = move[self._problem.targets.cell]
         if self._insiders:
             moved = np.where(self._known @ np.abs(move) > _STILL, 0.0, moved)
-        if np.isfinite(largest):
+        if largest is not None:
             moved = np.where(self._problem.targets.highest <= largest, moved, 0.0)
         np.maximum(self.up, moved, out=self.up)
         np.maximum(self.down, -moved, out=self.down)
@@ -393,7 +418,7 @@ def _check_target(problem: Problem, region: Region, certificates: Certificates, 
         return []
     region.use(int(targets.attacker[k]))
     cell, width = int(targets.cell[k]), targets.sliding[k]
-    duals: dict[int, FloatArray] = {}
+    sides: list[FloatArray] = []
     found = []
     for side, kind, best, level in (
         (1, "upper", certificates.up, targets.upper[k]),
@@ -405,11 +430,11 @@ def _check_target(problem: Problem, region: Region, certificates: Certificates, 
         reach = region.push(cell, side)
         certificates.keep(reach.move)
         certificates.add(region.reverse(reach.move))
-        duals[side] = reach.dual
+        where = (targets.cell[[k]], np.array([side]), targets.attacker[[k]])
+        sides.append(capacities(problem, reach.gamma[:, None], *where)[0])
         if reach.value < level * keep:
-            found.append(Shortfall(k, kind, level, reach.value, capacity(problem, reach.dual)))
+            found.append(Shortfall(k, kind, level, reach.value, sides[-1]))
     reached = certificates.up[k] + certificates.down[k]
     if reached < width * keep:
-        coefs = sum((capacity(problem, dual) for dual in duals.values()), np.zeros(problem.n))
-        found.append(Shortfall(k, "sliding", width, reached, coefs))
+        found.append(Shortfall(k, "sliding", width, reached, np.sum(sides, axis=0)))
     return found

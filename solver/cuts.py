@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -20,8 +21,12 @@ from solver.entries import ranges, row_of
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem, Targets
 
-_TINY = 1e-9
+_TINY, _NEGLIGIBLE = 1e-9, 1e-6
 _PREFIXES = 60
+# Requirements are worked on together that have so many coefficients in all.
+BATCH = 200_000
+# Entries of arrays that are worked on at once.
+_CHUNK = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +58,15 @@ def residual(coefs: FloatArray, level: float, forced: BoolArray) -> tuple[FloatA
 
 
 def knapsack_cuts(
-    coefs: FloatArray, level: float, forced: BoolArray, x: FloatArray, least: float, most: int = 1
-) -> list[Cut]:
-    """Violated cuts from one requirement, at most the capacity constraint and `most` covers.
+    coefs: FloatArray, levels: FloatArray, forced: BoolArray, x: FloatArray, least: float
+) -> list[list[Cut]]:
+    """Violated cuts of each requirement: of its capacity constraint, and of its most violated cover.
 
     Parameters
     ----------
-    coefs : float64[n]
+    coefs : float64[k, n]
         Untruncated, ≥ 0.
-    level
+    levels : float64[k]
         What they must add up to.
     forced : bool[n]
         Columns that are always hidden.
@@ -70,41 +75,84 @@ def knapsack_cuts(
     least
         Smallest violation worth having (right-hand side one).
     """
-    rest, left = residual(coefs, level, forced)
-    if left <= _TINY * level:
-        return []
-    support = np.flatnonzero((rest > 0) & (x > 1e-7))
-    c, point = rest[support], x[support]
-    order = np.lexsort((-c, -point))[:_PREFIXES]
-    gained = np.concatenate([[0.0], np.cumsum(c[order])])
-    missing = left - gained
-    missing = missing[missing > _TINY * left]
-    rank = np.full(len(support), len(missing))
-    rank[order] = np.arange(len(order))
-    inside = rank < np.arange(len(missing))[:, None]
-    reached = np.where(inside, 0.0, np.minimum(c, missing[:, None])) @ point / missing
-    cuts = []
-    chosen = np.argsort(reached, kind="stable")[:most]
-    if 0 not in chosen:
-        chosen = np.concatenate([[0], chosen])
-    for k in chosen:
-        if reached[k] > 1.0 - least:
-            continue
-        needed = missing[k]
-        outside = rest.copy()
-        outside[support[order[:k]]] = 0.0
-        cuts.append(scaled_cut(np.minimum(outside, needed), needed))
+    cuts: list[list[Cut]] = [[] for _ in levels]
+    left = levels - coefs[:, forced].sum(axis=1)
+    able = np.flatnonzero(left > _TINY * levels)
+    if not len(able):
+        return cuts
+    rest, left = np.where(forced, 0.0, coefs[able]), left[able]
+    covers = _covers(rest, left, np.flatnonzero(~forced & (x > 1e-7)), x)
+    few = np.flatnonzero(covers.reached <= 1.0 - least)
+    which = covers.requirement[few]
+    outside = rest[which]
+    cut, place = np.nonzero(np.arange(covers.columns.shape[1]) < covers.size[few, None])
+    outside[cut, covers.columns[which[cut], place]] = 0.0
+    for k, new in zip(able[which].tolist(), _truncated(outside, covers.missing[few]), strict=True):
+        cuts[k].append(new)
     return cuts
 
 
-def scaled_cut(coefs: FloatArray, rhs: float) -> Cut:
-    """A cut with right-hand side about one; negligible coefficients are given away safely."""
-    columns = np.flatnonzero(coefs > 0)
-    return _sparse_cut(columns, coefs[columns] / rhs)
+@dataclass(frozen=True, eq=False)
+class _Covers:
+    """Two covers of each requirement, the empty one and the most violated one (one, if they are the same).
+
+    Attributes
+    ----------
+    columns : int64[k, p]
+        Of each requirement, in the order in which its covers take them.
+    requirement, size, missing, reached
+        Of each cover: how many columns it takes, what it leaves to be reached, and the part of that
+        which the point reaches.
+    """
+
+    columns: IntArray
+    requirement: IntArray
+    size: IntArray
+    missing: FloatArray
+    reached: FloatArray
+
+
+def _covers(rest: FloatArray, left: FloatArray, support: IntArray, x: FloatArray) -> _Covers:
+    """The covers of requirements (float64[k, n] and float64[k]) among columns that x hides in part."""
+    c, point = rest[:, support], x[support]
+    # What x hides most comes first, the largest of these before the others.
+    order = np.lexsort((-c, np.where(c > 0, -point, 1.0)), axis=-1)[:, :_PREFIXES]
+    gained = np.cumsum(np.take_along_axis(c, order, axis=1), axis=1)
+    missing = left[:, None] - np.concatenate([np.zeros((len(c), 1)), gained], axis=1)
+    longest = np.arange(missing.shape[1]) <= (c > 0).sum(axis=1)[:, None]
+    requirement, size = np.nonzero(longest & (missing > _TINY * left[:, None]))
+    missed = missing[requirement, size]
+    rank = np.full(c.shape, _PREFIXES)
+    np.put_along_axis(rank, order, np.arange(order.shape[1])[None, :], axis=1)
+    reached = np.empty(len(missed))
+    chunk = max(_CHUNK // (len(support) + 1), 1)
+    for start in range(0, len(missed), chunk):
+        part = slice(start, start + chunk)
+        own = requirement[part]
+        inside = rank[own] < size[part, None]
+        reached[part] = np.where(inside, 0.0, np.minimum(c[own], missed[part, None])) @ point
+    reached /= missed
+    first = np.flatnonzero(size == 0)
+    # Requirements have as many covers as before, the most violated one of each in front.
+    best = np.lexsort((size, reached, requirement))[first]
+    chosen = np.unique(np.concatenate([first, best]))
+    return _Covers(support[order], requirement[chosen], size[chosen], missed[chosen], reached[chosen])
+
+
+def _truncated(coefs: FloatArray, rhs: FloatArray) -> list[Cut]:
+    """Cuts with right-hand sides of about one; negligible coefficients are given away safely."""
+    share = np.minimum(coefs / rhs[:, None], 1.0)
+    large = share >= _NEGLIGIBLE
+    given = 1.0 - np.where(large, 0.0, share).sum(axis=1)
+    cut, column = np.nonzero(large)
+    values = share[cut, column]
+    ends = np.searchsorted(cut, np.arange(len(rhs) + 1))
+    parts = [slice(start, end) for start, end in pairwise(ends.tolist())]
+    return [Cut(column[part], values[part], one) for part, one in zip(parts, given.tolist(), strict=True)]
 
 
 def _sparse_cut(columns: IntArray, coefs: FloatArray) -> Cut:
-    large = coefs >= 1e-6
+    large = coefs >= _NEGLIGIBLE
     if large.all():
         return Cut(columns, coefs, 1.0)
     return Cut(columns[large], coefs[large], 1.0 - float(coefs[~large].sum()))

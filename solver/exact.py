@@ -15,7 +15,7 @@ from solver.attack import Movement, check_pattern
 from solver.borrow import borrow, crowded
 from solver.branching import Brancher, Frontier, Node, Suppositions, cost_step
 from solver.clock import Clock, OutOfTimeError
-from solver.cuts import Cut, knapsack_cuts, relation_cuts
+from solver.cuts import Cut, relation_cuts
 from solver.errors import InternalError, NumericalError
 from solver.heuristics.needs import Cover
 from solver.heuristics.rounding import Rounding
@@ -24,7 +24,7 @@ from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
 from solver.master import Master, fixable, point_of
 from solver.presolve import Problem
-from solver.separate import Separator, as_point
+from solver.separate import Separator, against, as_point
 
 _INTEGRAL = 1e-6
 _ROOT_ROUNDS = 400
@@ -421,8 +421,7 @@ class Search:
             return []
         exposed = np.array([shortfall.target for shortfall in shortfalls])
         cuts = self._separate(point, least=1e-6, only=exposed)
-        for shortfall in shortfalls:
-            cuts += knapsack_cuts(shortfall.coefs, shortfall.level, self._problem.forced, point, 1e-9)
+        cuts += against(self._problem, shortfalls, point)
         if not cuts:
             raise NumericalError("an unsafe pattern violates no inequality")
         return cuts

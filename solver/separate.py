@@ -8,12 +8,15 @@ a level, which keeps the simplex warm.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from solver.attack import SLACK, Certificates, Reach, Region, capacity
+from solver.attack import SLACK, Certificates, Shortfall, capacities
 from solver.clock import Clock, OutOfTimeError
-from solver.cuts import Cut, knapsack_cuts, row_bridgeless
+from solver.cuts import BATCH, Cut, knapsack_cuts, row_bridgeless
 from solver.instance import BoolArray, FloatArray, IntArray
+from solver.islands import Islands
 from solver.lifted import lifted_cover
 from solver.presolve import Problem
 
@@ -68,63 +71,138 @@ class Separator:
         problem = self._problem
         x = np.where(x > _ZERO, x, 0.0)
         cuts = _Collection()
-        region: Region | None = None
-        certificates = Certificates(problem)
-        last_level = np.nan
         asked = np.flatnonzero(self._hope >= hope)
         if only is not None:
             asked = asked[np.isin(self._target[asked], only)]
-        for r in asked.tolist():
-            t, kind, level = int(self._target[r]), int(self._kind[r]), float(self._level[r])
-            if self._certified(certificates, t, kind, level):
-                self._hope[r] *= _MEMORY
-                continue
-            if level != last_level:
-                lo, hi = (np.minimum(room / level, 1.0) * x for room in (problem.lo, problem.hi))
-                if region is None:
-                    region = Region(problem, lo, hi, self.clock)
-                else:
-                    region.set_room(lo, hi)
-                last_level = level
-                symmetric = bool((lo == hi).all())
-            assert region is not None
-            region.use(int(problem.targets.attacker[t]))
-            if kind == 1 and symmetric and level == problem.targets.upper[t]:
-                # The same both ways.
-                continue
-            try:
-                coefs = self._ask(region, certificates, t, kind, level)
-            except OutOfTimeError:
-                break
-            new = knapsack_cuts(coefs, level, problem.forced, x, least)
-            cover = lifted_cover(coefs, level, problem.forced, x, least) if self.lifted else None
-            new += [] if cover is None else [cover]
-            cuts.extend(new)
-            self._hope[r] = _MEMORY * self._hope[r] + (1 - _MEMORY) * bool(new)
-            if self.clock.out:
-                break
+        if len(asked):
+            round_ = _Round(problem, x, self.clock)
+            queues = _queues(round_.home[self._target[asked]], asked)
+            while len(chosen := self._turn(queues, round_)):
+                try:
+                    self._ask(chosen, round_)
+                except OutOfTimeError:
+                    break
+                if round_.count * problem.n >= BATCH:
+                    self._settle(round_, cuts, x, least)
+                if self.clock.out:
+                    break
+            if round_.count:
+                self._settle(round_, cuts, x, least)
+            self.work += round_.islands.work
         cuts.extend(row_bridgeless(problem, x, least))
-        if region is not None:
-            self.work += region.work
         return cuts.found
 
-    def _certified(self, certificates: Certificates, t: int, kind: int, level: float) -> bool:
-        need = level * (1 - SLACK)
+    def _turn(self, queues: list[list[int]], round_: _Round) -> IntArray:
+        """The next requirement of each island that must be asked."""
+        chosen = []
+        for queue in queues:
+            while queue:
+                r = queue.pop()
+                if self._certified(r, round_.certificates):
+                    self._hope[r] *= _MEMORY
+                elif not self._even(r, round_):
+                    chosen.append(r)
+                    break
+        return np.array(chosen, dtype=np.int64)
+
+    def _certified(self, r: int, certificates: Certificates) -> bool:
+        t, kind, need = self._target[r], self._kind[r], self._level[r] * (1 - SLACK)
         if kind == 0:
             return bool(certificates.up[t] >= need)
         if kind == 1:
             return bool(certificates.down[t] >= need)
         return bool(certificates.up[t] + certificates.down[t] >= need)
 
-    def _ask(self, region: Region, certificates: Certificates, t: int, kind: int, level: float) -> FloatArray:
-        problem, cell = self._problem, int(self._problem.targets.cell[t])
-        sides = {0: (1,), 1: (-1,), 2: (1, -1)}[kind]
-        total = np.zeros(problem.n)
-        for side in sides:
-            reach: Reach = region.push(cell, side)
-            certificates.add(reach.move * level, level)
-            total += capacity(problem, reach.dual)
-        return total
+    def _even(self, r: int, round_: _Round) -> bool:
+        """Is this a way down as long as the way up, which was asked before?"""
+        t, level = self._target[r], self._level[r]
+        if self._kind[r] != 1 or level != self._problem.targets.upper[t]:
+            return False
+        return round_.islands.even(int(round_.home[t]), float(level))
+
+    def _ask(self, chosen: IntArray, round_: _Round) -> None:
+        """Ask requirements (int64[k]) of different islands; those that go both ways, up first."""
+        kind = self._kind[chosen]
+        round_.push(chosen, self._target[chosen], self._level[chosen], np.where(kind == 1, -1, 1))
+        both = chosen[kind == 2]
+        if len(both):
+            round_.push(both, self._target[both], self._level[both], np.full(len(both), -1))
+
+    def _settle(self, round_: _Round, cuts: _Collection, x: FloatArray, least: float) -> None:
+        """The cuts of the requirements asked since the last time."""
+        forced = self._problem.forced
+        asked, coefs = round_.take()
+        levels = self._level[asked]
+        for k, new in enumerate(knapsack_cuts(coefs, levels, forced, x, least)):
+            cover = lifted_cover(coefs[k], float(levels[k]), forced, x, least) if self.lifted else None
+            new += [] if cover is None else [cover]
+            cuts.extend(new)
+            r = asked[k]
+            self._hope[r] = _MEMORY * self._hope[r] + (1 - _MEMORY) * bool(new)
+
+
+def _queues(islands: IntArray, asked: IntArray) -> list[list[int]]:
+    """The requirements (int64[k]) of each island, the first one last."""
+    order = np.argsort(islands, kind="stable")
+    ends = np.flatnonzero(np.diff(islands[order])) + 1
+    return [part[::-1].tolist() for part in np.split(asked[order], ends)]
+
+
+class _Round:
+    """Requirements that are asked at one point.
+
+    Attributes
+    ----------
+    home : int64[t]
+        The island of each target.
+    count
+        Answers that are waiting.
+    """
+
+    def __init__(self, problem: Problem, x: FloatArray, clock: Clock) -> None:
+        self._problem = problem
+        self.islands = Islands(problem, x, clock)
+        self.home = self.islands.of(problem.targets.cell)
+        self.certificates = Certificates(problem)
+        self._answers: list[_Answer] = []
+        self.count = 0
+
+    def push(self, asked: IntArray, targets: IntArray, levels: FloatArray, directions: IntArray) -> None:
+        """Move the cells of some requirements' targets (int64[k] both), each on an island of its own."""
+        at = self._problem.targets
+        cells, attackers = at.cell[targets], at.attacker[targets]
+        move, gamma = self.islands.push(cells, directions, levels, attackers)
+        self.certificates.add(move, self.islands.levels(self.home))
+        self._answers.append(_Answer(asked, cells, directions, attackers, self.home[targets], gamma))
+        self.count += len(asked)
+
+    def take(self) -> tuple[IntArray, FloatArray]:
+        """The requirements that are waiting (int64[k]), and the coefficients of their capacity constraints
+        (float64[k, n])."""
+        answers, self._answers, self.count = self._answers, [], 0
+        asked, cells, directions, attackers, home = (
+            np.concatenate([getattr(answer, name) for answer in answers])
+            for name in ("asked", "cells", "directions", "attackers", "home")
+        )
+        gammas = np.stack([answer.gamma for answer in answers], axis=1)
+        gammas = gammas[:, np.repeat(np.arange(len(answers)), [len(answer.asked) for answer in answers])]
+        found = capacities(self._problem, self.islands.apart(gammas, home), cells, directions, attackers)
+        # What is asked both ways must add up.
+        order = np.argsort(asked, kind="stable")
+        which, first = np.unique(asked[order], return_index=True)
+        return which, np.add.reduceat(found[order], first)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What one push gave: of whom (int64[k] each), and its duals (float64[m])."""
+
+    asked: IntArray
+    cells: IntArray
+    directions: IntArray
+    attackers: IntArray
+    home: IntArray
+    gamma: FloatArray
 
 
 class _Collection:
@@ -139,6 +217,18 @@ class _Collection:
             if cut.key not in self._seen:
                 self._seen.add(cut.key)
                 self.found.append(cut)
+
+
+def against(problem: Problem, shortfalls: list[Shortfall], x: FloatArray) -> list[Cut]:
+    """Cuts of the requirements that a pattern fails, violated at it (float64[n], 0 or 1)."""
+    cuts: list[Cut] = []
+    size = BATCH // problem.n + 1
+    for start in range(0, len(shortfalls), size):
+        part = shortfalls[start : start + size]
+        coefs, levels = np.stack([s.coefs for s in part]), np.array([s.level for s in part])
+        for new in knapsack_cuts(coefs, levels, problem.forced, x, 1e-9):
+            cuts += new
+    return cuts
 
 
 def as_point(problem: Problem, hidden: BoolArray) -> FloatArray:

@@ -56,6 +56,31 @@ def test_reduced_and_plain_problem_agree_on_what_is_safe(seed: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9))
+def test_requirements_asked_together_are_as_violated_as_each_by_itself(seed: int) -> None:
+    found = _reduced(seed)
+    if found is None:
+        return
+    rng = np.random.default_rng(seed)
+    for problem in found[1].problems:
+        for part in (0.2, 0.5, 0.9):
+            x = np.where(rng.random(problem.n) < part, rng.random(problem.n), 0.0)
+            x = np.where(problem.forced, 1.0, x)
+            together = Separator(problem, Clock()).separate(x, least=1e-6)
+            alone = [
+                cut
+                for k in range(len(problem.targets))
+                for cut in Separator(problem, Clock()).separate(x, least=1e-6, only=np.array([k]))
+            ]
+            # Bridgeless inequalities are of no requirement.
+            far = [
+                max((cut.violation(x) for cut in cuts if (cut.coefs >= 0).all()), default=0.0)
+                for cuts in (together, alone)
+            ]
+            assert (far[0] > 1e-5) == (far[1] > 1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9))
 def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) -> None:
     found = _reduced(seed)
     if found is None:
@@ -65,6 +90,8 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
         patterns = _patterns(problem, rng, 12)
         safe = [x for x in patterns if not check_pattern(problem, x, Clock())]
         points = [np.where(problem.forced, 1.0, rng.random(problem.n) ** 2) for _ in range(4)]
+        # What is hidden at such a point falls into parts, which are asked side by side.
+        points += [np.where(rng.random(problem.n) < 0.6, problem.forced.astype(float), x) for x in points]
         points += [x.astype(float) for x in patterns]
         separator = Separator(problem, Clock())
         # Bridgeless inequalities hold for the cheapest patterns only: leave them out.
@@ -75,7 +102,8 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
         for x in patterns:
             for shortfall in check_pattern(problem, x, Clock()):
                 point = x.astype(float)
-                new = knapsack_cuts(shortfall.coefs, shortfall.level, problem.forced, point, 1e-9)
+                level = np.array([shortfall.level])
+                new = knapsack_cuts(shortfall.coefs[None, :], level, problem.forced, point, 1e-9)[0]
                 assert new
                 assert new[0].violation(point) > 0
                 cuts += new
