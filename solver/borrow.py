@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from solver.columns import Part
 from solver.cuts import Cut
 from solver.instance import FloatArray
 from solver.lp import CutPool, LinearProgram
 from solver.presolve import Problem
+from solver.swaps import worthwhile
 
 # Nodes times columns times rows that a run may have.
 _SIZE = 1e6
@@ -92,15 +93,20 @@ def borrow(
     open_ = np.flatnonzero(lower < upper)
     fixed = np.where(lower >= upper, lower, 0.0)
     base = float(problem.weight @ fixed)
-    rows, rhs = _rows(problem, cuts, open_, fixed, below - base)
+    rows, rhs = _rows(problem, cuts, open_, fixed)
     favour = _favour(problem, open_, below - base, step)
+    if not pool:
+        # Some cheapest point has none of the others; cuts must hold with all of them.
+        kept = worthwhile(rows, rhs, problem.weight[open_] + favour)
+        open_, favour, rows = open_[kept], favour[kept], rows[:, kept]
+    rows, rhs = _with_budget(rows, rhs, problem.weight[open_], below - base)
     program = LinearProgram(
         problem.weight[open_] + favour,
         np.zeros(len(open_)),
         np.ones(len(open_)),
         rows.indptr,
         rows.indices,
-        rows.coefs,
+        rows.data,
         rhs,
         np.full(len(rhs), np.inf),
         integral=np.ones(len(open_), dtype=np.bool_),
@@ -142,30 +148,34 @@ def _favour(problem: Problem, open_: np.ndarray, budget: float, step: float) -> 
 
 
 def _rows(
-    problem: Problem, cuts: list[Cut], open_: np.ndarray, fixed: FloatArray, budget: float
-) -> tuple[Part, FloatArray]:
-    """The cuts on the open columns, what the fixed ones already give taken off, and the budget."""
+    problem: Problem, cuts: list[Cut], open_: np.ndarray, fixed: FloatArray
+) -> tuple[sparse.csr_array, FloatArray]:
+    """The cuts on the open columns, what the fixed ones already give taken off, without those that nothing
+    can violate."""
     count = len(cuts)
     row = np.repeat(np.arange(count), [len(cut.columns) for cut in cuts])
     column = np.concatenate([np.empty(0, dtype=np.int64), *(cut.columns for cut in cuts)])
     coefs = np.concatenate([np.empty(0), *(cut.coefs for cut in cuts)])
-    rhs = np.array([cut.rhs for cut in cuts]) - np.bincount(row, coefs * fixed[column], count)
+    rhs: FloatArray = np.array([cut.rhs for cut in cuts], dtype=np.float64)
+    rhs -= np.bincount(row, coefs * fixed[column], count)
     position = np.full(problem.n, -1, dtype=np.int64)
     position[open_] = np.arange(len(open_))
     kept = position[column] >= 0
     row, column, coefs = row[kept], position[column[kept]], coefs[kept]
     needed = np.bincount(row, np.minimum(coefs, 0.0), count) < rhs - 1e-9
     wanted = needed[row]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row[wanted], minlength=count)[needed])])
+    entries = (coefs[wanted], column[wanted], ends)
+    return sparse.csr_array(entries, shape=(len(ends) - 1, len(open_))), rhs[needed]
+
+
+def _with_budget(
+    rows: sparse.csr_array, rhs: FloatArray, weight: FloatArray, budget: float
+) -> tuple[sparse.csr_array, FloatArray]:
+    """Rows and one more: no more than the budget."""
     scale = max(budget, 1.0)
-    dear = np.flatnonzero(problem.weight[open_])
-    sizes = np.append(np.bincount(row[wanted], minlength=count)[needed], len(dear))
-    part = Part(
-        np.append(np.flatnonzero(needed), count),
-        np.concatenate([[0], np.cumsum(sizes)]),
-        np.concatenate([column[wanted], dear]),
-        np.concatenate([coefs[wanted], -problem.weight[open_][dear] / scale]),
-    )
-    return part, np.append(rhs[needed], -budget / scale)
+    both = sparse.vstack([rows, sparse.csr_array(-weight[None, :] / scale)])
+    return sparse.csr_array(both), np.append(rhs, -budget / scale)
 
 
 def _pool_cuts(pool: CutPool, open_: np.ndarray) -> list[Cut]:

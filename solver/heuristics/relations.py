@@ -21,12 +21,12 @@ from solver.errors import NumericalError
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LinearProgram
 from solver.presolve import Problem
+from solver.swaps import worthwhile
 
 # Gaps up to which a program of so many columns and a larger one are solved, and nodes at most.
 _SMALL, _GAP, _LARGE_GAP, _NODES = 5_000, 0.02, 0.04, 200
 # Part of the seconds that it may take.
 _PART = 0.5
-_FULL = 1.0 - 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def capacity_rows(problem: Problem) -> sparse.csr_array:
 def find_company(problem: Problem, clock: Clock) -> Company:
     """Solve the program of single relations to a small gap."""
     rows = capacity_rows(problem)
-    free = worthwhile(rows, problem.weight)
+    free = worthwhile(rows, np.ones(rows.shape[0]), problem.weight)
     if not len(free):
         return Company(problem.forced.copy(), 0.0)
     program = covering(rows, problem.weight, free, whole=True)
@@ -97,23 +97,3 @@ def covering(
 def prudent(bound: float) -> float:
     """A bound of a program, which is only as good as its arithmetic; 0 without one."""
     return max(bound * (1 - 1e-7) - 1e-7, 0.0) if np.isfinite(bound) else 0.0
-
-
-def worthwhile(rows: sparse.csr_array, weight: FloatArray) -> IntArray:
-    """Columns (sorted) of which some cheapest 0/1 solution of rows·x ≥ 1, rows ≥ 0, can be made."""
-    count, n = rows.shape
-    row = np.repeat(np.arange(count), np.diff(rows.indptr))
-    column = rows.indices.astype(np.int64)
-    alone = np.flatnonzero(rows.data >= _FULL)
-    order = alone[np.lexsort((column[alone], weight[column[alone]], row[alone]))]
-    met, first = np.unique(row[order], return_index=True)
-    champion = np.full(count, -1, dtype=np.int64)
-    champion[met] = column[order[first]]
-    # The champions of a column's rows, each once; a row without one makes them too dear.
-    pair = np.unique(np.where(champion[row] < 0, 0, champion[row]) + column * n)
-    price = np.bincount(pair // n, weight[pair % n], n).astype(np.float64)
-    price[column[champion[row] < 0]] = np.inf
-    keep = np.zeros(n, dtype=np.bool_)
-    keep[column] = weight[column] < price[column]
-    keep[champion[met]] = True
-    return np.flatnonzero(keep)

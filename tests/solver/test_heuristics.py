@@ -16,8 +16,9 @@ from solver.heuristics.bound import relations_bound
 from solver.heuristics.merge import Pool, merge_lightest
 from solver.heuristics.methods import HEURISTICS, protect
 from solver.heuristics.network import find_network
-from solver.heuristics.relations import find_company, worthwhile
+from solver.heuristics.relations import find_company
 from solver.presolve import reduce_instance
+from solver.swaps import worthwhile
 
 SHAPES = ("4x4", "5x3", "2.2x4", "3x3x3", "2.2x2.2", "2x2x2x2")
 
@@ -122,17 +123,25 @@ def test_what_single_relations_need_costs_no_more_than_a_safe_pattern(
     assert bound <= solve(instance, "exact").cost + 1e-6
 
 
-@settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 10_000), count=st.integers(1, 5), n=st.integers(1, 9), few=st.floats(0.1, 1.0))
-def test_the_columns_left_out_of_a_covering_program_make_it_no_cheaper(
-    seed: int, count: int, n: int, few: float
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    count=st.integers(1, 5),
+    n=st.integers(1, 9),
+    few=st.floats(0.1, 1.0),
+    taken=st.sampled_from([0.0, 0.0, -0.5]),
+)
+def test_the_columns_left_out_of_a_program_of_cuts_make_it_no_cheaper(
+    seed: int, count: int, n: int, few: float, taken: float
 ) -> None:
     generator = np.random.default_rng(seed)
-    rows = generator.choice([0.0, 0.3, 0.6, 1.0], (count, n)) * (generator.random((count, n)) < few)
+    kinds = np.array([0.0, 0.3, 0.6, 1.0, taken])
+    rows = generator.choice(kinds, (count, n)) * (generator.random((count, n)) < few)
+    rhs = np.where((rows < 0).any(axis=1), 0.0, generator.choice([0.5, 1.0], count))
     weight = generator.integers(0, 6, n).astype(np.float64)
     points = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    meets = (points @ rows.T >= 1 - 1e-9).all(axis=1)
-    kept = worthwhile(sparse.csr_array(rows), weight)
+    meets = (points @ rows.T >= rhs - 1e-9).all(axis=1)
+    kept = worthwhile(sparse.csr_array(rows), rhs, weight)
     among = meets & (np.delete(points, kept, axis=1) == 0).all(axis=1)
     costs = points @ weight
     assert meets.any() == among.any()
