@@ -282,9 +282,10 @@ def main() -> None:
                         answers[method] = Answer(note="–")
                         continue
                     seconds = max(round(times * other.seconds, 3), 0.01)
-                    if seconds >= AUTO_SECONDS and "auto" in answers:
+                    sooner = answers.get("auto", Answer())
+                    if seconds >= AUTO_SECONDS and (sooner.cost <= other.cost * (1 + 1e-9) or not other.safe):
                         # What it found sooner is as good.
-                        answers[method] = answers["auto"]
+                        answers[method] = sooner
                         continue
                 for limit in sorted({seconds, options.seconds} if method == "exact" else {seconds}):
                     task = Task(name, path, method, limit, digest, versions.get(method, ours))

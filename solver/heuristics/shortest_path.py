@@ -130,6 +130,10 @@ class _Paths:
         self._order = np.lexsort((heads, tails))
         self._heads = heads[self._order].astype(np.int32)
         self._indptr = np.searchsorted(tails[self._order], np.arange(network.nodes + 1)).astype(np.int32)
+        # Made once: SciPy takes longer to check a graph than to search it.
+        self._graph = sparse.csr_array(
+            (np.ones(len(heads)), self._heads, self._indptr), shape=(network.nodes, network.nodes)
+        )
 
     def _path(
         self, flow: FloatArray, level: float, closed: IntArray, source: int, sink: int
@@ -144,9 +148,9 @@ class _Paths:
             one_way[room <= 1e-9 * level] = np.inf
             one_way[closed] = np.inf
             cost.append(one_way)
-        prices = np.concatenate(cost)[self._order]
-        graph = sparse.csr_array((prices, self._heads, self._indptr), shape=(network.nodes, network.nodes))
-        _, before = csgraph.dijkstra(graph, indices=source, return_predecessors=True)
+        prices = self._graph.data
+        prices[:] = np.concatenate(cost)[self._order]
+        _, before = csgraph.dijkstra(self._graph, indices=source, return_predecessors=True)
         if before[sink] < 0:
             return None
         arcs = []
