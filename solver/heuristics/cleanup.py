@@ -13,7 +13,7 @@ import numpy as np
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
-from solver.heuristics.peel import peel
+from solver.heuristics.peel import WIDE, peel
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import FloatArray, IntArray
 
@@ -21,6 +21,8 @@ from solver.instance import FloatArray, IntArray
 _LARGE = 4000
 # After so many questions, one by one is too slow if it would take so many times what is left of the limit.
 _SAMPLE, _PATIENCE = 30, 8.0
+# Of wide patterns, where each question takes long: so many questions, and so many times.
+_WIDE_SAMPLE, _WIDE_PATIENCE = 10, 3.0
 # The program of all questions is made anew once this part of its columns is shown, or sure to stay hidden.
 _CHANGED = 0.1
 
@@ -44,7 +46,8 @@ def clean_up(
         _show_needless(cover, clock, candidates, around, blockers)
         return
     try:
-        _show_needless(cover, clock, cover.secondaries, around, blockers, _Pace(clock))
+        pace = _Pace(clock, int(cover.hidden.sum()))
+        _show_needless(cover, clock, cover.secondaries, around, blockers, pace)
     except _TooSlowError:
         peel(cover, clock)
         _show_needless(cover, clock, cover.secondaries, around, blockers)
@@ -119,8 +122,11 @@ class _Pace:
         Candidates left, for each one so far.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, hidden: int) -> None:
         self._clock, self._before, self._asked, self.left = clock, clock.spent, 0, 0.0
+        wide = hidden > WIDE
+        self._sample = _WIDE_SAMPLE if wide else _SAMPLE
+        self._patience = _WIDE_PATIENCE if wide else _PATIENCE
 
     def step(self) -> None:
         """A question was answered.
@@ -132,7 +138,7 @@ class _Pace:
         """
         self._asked += 1
         spent = self._clock.spent
-        if self._asked >= _SAMPLE and (spent - self._before) * self.left > _PATIENCE * (1 - spent):
+        if self._asked >= self._sample and (spent - self._before) * self.left > self._patience * (1 - spent):
             raise _TooSlowError
 
 

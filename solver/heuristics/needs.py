@@ -238,6 +238,12 @@ class Cover:
         count = np.bincount(self.needs.cell, minlength=self.problem.n)
         return np.argsort(self.needs.cell, kind="stable"), np.concatenate([[0], np.cumsum(count)])
 
+    def meet_as(self, other: Cover) -> None:
+        """Meet what is unmet by the moves of another cover of the same problem, its last ones first."""
+        for move in reversed(other._moves):
+            if (self._count[move.met] == 0).any() and other.hidden[move.columns].all():
+                self.add(move.columns, move.amounts)
+
     def movements(self) -> list[Movement]:
         """The known moves that the pattern leaves open and that meet a need."""
         return [

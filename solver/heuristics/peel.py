@@ -4,7 +4,7 @@ Clean-up asks for one secondary after the other whether all that used it can mov
 programs for each, where the movements of a pattern use most of it. Here all needs are met anew, by movements
 to which all that is hidden is free but for a batch of secondaries. What costs nothing moves both ways in one
 column, one movement meets many needs, and each program goes on from the last one's basis. What is left is no
-minimal pattern, but near one.
+minimal pattern, but near one. Where time ends first, the needs not met yet keep the movements that they had.
 """
 
 from __future__ import annotations
@@ -15,32 +15,49 @@ from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.light import sweep
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
+from solver.heuristics.relations import find_company
 from solver.instance import IntArray
 
 # So many batches, of at least so many secondaries: 24 come to a pattern 2% cheaper, and take twice as long.
 _BATCHES, _LEAST = 12, 8
+# Of more hidden columns than that a batch takes so long that the first one is all that single relations don't
+# ask for; what these ask for may take this part of the limit.
+WIDE = 2_000
+_COMPANY = 0.05
 
 
 def peel(cover: Cover, clock: Clock) -> None:
     """Make a cover that meets all its needs cheaper, in place, the heaviest first, as the clock allows."""
+    if cover.hidden.sum() > WIDE:
+        company = find_company(cover.problem, clock.part(_COMPANY)).hidden
+        if company is not None:
+            _peel_off(cover, cover.secondaries[~company[cover.secondaries]], clock)
     secondaries = cover.secondaries
     size = max(_LEAST, -(-len(secondaries) // _BATCHES))
     for begin in range(0, len(secondaries), size):
         batch = secondaries[begin : begin + size]
-        if clock.out:
-            return
-        try:
-            rest = _met_without(cover, batch[cover.hidden[batch]], clock)
-        except OutOfTimeError:
-            return
-        if rest is not None and rest.cost < cover.cost:
-            cover.take(rest)
+        _peel_off(cover, batch[cover.hidden[batch]], clock)
 
 
-def _met_without(cover: Cover, batch: IntArray, clock: Clock) -> Cover | None:
-    """The cover without a batch but for what movements need of it; None if floating point finds none."""
-    problem, needs = cover.problem, cover.needs
+def _peel_off(cover: Cover, batch: IntArray, clock: Clock) -> None:
+    """Show what can be spared of a batch (int64[k]); what time does not suffice for stays as it is."""
+    if clock.out or not len(batch):
+        return
     rest = cover.without(batch)
+    try:
+        if not _meet_without(rest, cover, batch, clock):
+            return
+    except OutOfTimeError:
+        rest.meet_as(cover)
+    if rest.cost < cover.cost:
+        cover.take(rest)
+
+
+def _meet_without(rest: Cover, cover: Cover, batch: IntArray, clock: Clock) -> bool:
+    """Meet the needs of a cover without a batch again, with as little of it as may be; False if floating
+    point does not find how.
+    """
+    problem, needs = cover.problem, cover.needs
     sweep(rest, rest.hidden.copy(), clock)
     price = np.zeros(problem.n)
     price[batch] = problem.weight[batch]
@@ -51,10 +68,10 @@ def _met_without(cover: Cover, batch: IntArray, clock: Clock) -> Cover | None:
             continue
         move = mover.move(need, clock, go_on=True)
         if move is None:
-            return None
+            return False
         rest.add(mover.columns, move)
         new = batch[rest.hidden[batch] & (price[batch] > 0)]
         if len(new):
             price[new] = 0.0
             mover.set_unit_prices(price)
-    return None if rest.unmet.any() else rest
+    return not rest.unmet.any()

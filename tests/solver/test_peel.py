@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from solver import Instance, audit, solve
 from solver.attack import check_pattern
-from solver.clock import Clock
+from solver.clock import Clock, Strict
 from solver.generate import generate
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.lp import protect_lp
@@ -83,6 +83,22 @@ def test_out_of_time_it_leaves_a_pattern_as_it_was() -> None:
     peel(cover, Clock(0.0))
     assert (cover.hidden == before).all()
     assert not cover.unmet.any()
+
+
+@pytest.mark.parametrize("work", [0.0, 0.002, 0.01, 0.1, None])
+def test_a_wide_pattern_is_safe_and_no_dearer_wherever_time_ends(
+    work: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("solver.heuristics.peel.WIDE", 0)
+    (problem,) = reduce_instance(generate("random", "5x5x5", primaries=12, seed=4)).problems
+    cover = Cover(problem, gather_needs(problem, Clock()))
+    protect_lp(cover, Clock(), np.random.default_rng(4).random(problem.n))
+    before = cover.hidden.copy()
+    peel(cover, Strict(Clock(work=work)))
+    assert not (cover.hidden & ~before).any()
+    assert not check_pattern(problem, cover.hidden, Clock())
+    if work is None:
+        assert cover.cost < problem.cost(before)
 
 
 @pytest.mark.parametrize("seed", [1, 3])
