@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.columns import keep_entries
-from solver.entries import ranges
+from solver.entries import ranges, row_of
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import Problem
 
@@ -78,23 +78,21 @@ class Boxes:
         self._pair_up()
 
     def _pair_up(self) -> None:
-        """Pairs of relations that share a column: sorted keys, the column, and its two coefficients."""
-        indptr, relations = self.columns.indptr, self.columns.indices.astype(np.int64)
-        degree, data = np.diff(indptr), self.columns.data
-        none = np.empty(0, dtype=np.int64)
-        left, right, shared = [none], [none], [none]
-        for apart in range(1, int(degree.max(initial=0))):
-            column = np.flatnonzero(degree > apart)
-            count = degree[column] - apart
-            first = ranges(indptr[column], count)
-            left.append(first)
-            right.append(first + apart)
-            shared.append(np.repeat(column, count))
-        one, other, column = np.concatenate(left), np.concatenate(right), np.concatenate(shared)
-        key = relations[one] * self.problem.m + relations[other]
-        order = np.argsort(key, kind="stable")
-        self.keys, self.shared = key[order], column[order]
-        self.factors = (data[one[order]], data[other[order]])
+        """Pairs of relations that share a column: sorted keys, and the entries of both by column.
+
+        In seven dimensions there are millions, and first use of the memory takes most of the time: nothing
+        is kept of a pair that its entries tell.
+        """
+        indptr, relations = self.columns.indptr, self.columns.indices
+        self.column_of = row_of(indptr)
+        count = len(relations)
+        # Nearly in order already if the first ones are.
+        entries = np.argsort(relations, kind="stable").astype(np.int32)
+        later = (indptr[1:][self.column_of] - np.arange(1, count + 1))[entries]
+        one, other = np.repeat(entries, later), ranges(entries + 1, later).astype(np.int32)
+        keys = relations[one] * np.int64(self.problem.m) + relations[other]
+        order = np.argsort(keys, kind="stable")
+        self.keys, self.pairs = keys[order], (one[order], other[order])
 
     def find(
         self,
@@ -229,26 +227,29 @@ class _Growth:
         g = group[other]
         # The first relation has the lowest number.
         pair = keys[first[g]] % m * m + keys[other] % m
-        place = np.searchsorted(boxes.keys, pair)
-        hit = np.flatnonzero(np.append(boxes.keys, -1)[place] == pair)
+        if not len(boxes.keys):
+            return chosen, change
+        place = np.minimum(np.searchsorted(boxes.keys, pair), len(boxes.keys) - 1)
+        hit = np.flatnonzero(boxes.keys[place] == pair)
         if not len(hit):
             return chosen, change
         place, g, other = place[hit], g[hit], other[hit]
-        column = boxes.shared[place]
-        amount = -missing[first[g]] / boxes.factors[0][place]
-        second = -missing[other] / boxes.factors[1][place]
+        here, there = boxes.pairs[0][place], boxes.pairs[1][place]
+        column = boxes.column_of[here]
+        amount = -missing[first[g]] / boxes.columns.data[here]
+        second = -missing[other] / boxes.columns.data[there]
         who = keys[other] // m
         key, small = who * self._n + column, _ZERO * self._level[who]
         size = np.minimum(np.abs(amount), np.abs(second))
         size = np.minimum(size, self._room(key, column, amount, scattered=True))
-        here = np.abs(amount) - size <= small
-        there = np.abs(second) - size <= small
-        fits = (amount * second > 0) & (size > _FINE * self._level[who]) & (here | there)
+        done = np.abs(amount) - size <= small
+        too = np.abs(second) - size <= small
+        fits = (amount * second > 0) & (size > _FINE * self._level[who]) & (done | too)
         key, column, g, amount, size = key[fits], column[fits], g[fits], amount[fits], size[fits]
         if not len(key):
             return chosen, change
         _, at, entry = np.unique(key, return_index=True, return_inverse=True)
-        balanced = np.bincount(entry, there[fits]) + here[fits][at]
+        balanced = np.bincount(entry, too[fits]) + done[fits][at]
         least = np.full(len(at), np.inf)
         np.minimum.at(least, entry, size)
         column, g = column[at], g[at]
