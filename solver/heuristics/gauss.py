@@ -83,7 +83,10 @@ def _eliminate(cover: Cover, columns: IntArray, basis: FloatArray, clock: Clock)
     cells = cells[cells >= 0]
     cells = cells[(np.abs(basis[cells]) > _ZERO).any(axis=1)]
     free = np.flatnonzero(~cover.hidden[columns])
-    stay = []
+    stay: list[int] = []
+    if not basis.shape[1]:
+        # Columns that only move with others, which do not take part.
+        return np.array(stay, dtype=np.int64)
     for at in free[np.lexsort((free, -problem.weight[columns[free]]))].tolist():
         clock.check()
         row = basis[at]

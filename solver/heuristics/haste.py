@@ -19,9 +19,9 @@ _TIERS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.83, 0.9, 0.94, 0.97, 0.985, 0.
 _EACH, _VARIED = 2, 0.3
 # So many times more steps fit into a time than one of them tells.
 _QUICKER = 2.5
-# Seconds beyond the limit that these may take where some are left; where none are, so many cells are moved
-# by boxes of so many corners: three dimensions.
-_LATER, _CELLS, _CORNERS = 0.4, 2_500, 8.0
+# Part of the seconds left that these may take, and seconds more where some are left; where none are, so many
+# cells are moved by boxes of so many corners: three dimensions.
+_TIME, _LATER, _CELLS, _CORNERS = 0.7, 0.15, 2_500, 8.0
 # How much prices vary by chance, and how far rounds of boxes go by room instead: the first by prices alone.
 _ROUNDS = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 1.0), (0.3, 1.0), (1.0, 0.9), (1.0, 0.8), (1.0, 0.7))
 # The first round that goes by room alone. It is the next one where a round meets less than a part of the
@@ -29,11 +29,12 @@ _ROUNDS = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 1.0), (0.3, 1.0), (1.0, 0.9
 _ROOMY, _MET, _FIT = 3, 1 / 3, 0.3
 # Steps for boxes within what is hidden anyway.
 _WITHIN = 20
-# So few needs are met by linear programs, where these are small.
-_FEW = 16
-# Where there are few columns and boxes took no longer than so many seconds, programs have so many to find
-# something cheaper.
-_QUICK, _PROGRAMS = 0.25, 0.35
+# So few needs are met by linear programs, where these are small, and in so many seconds: where much is hidden
+# and free, they may take a hundred times as long as elsewhere.
+_FEW, _SLOW = 16, 0.25
+# Where there are few columns and boxes took no longer than so many seconds, programs look for something
+# cheaper until both took so many, and boxes of light columns for what these leave have so many more.
+_QUICK, _PROGRAMS, _LAST = 0.25, 0.35, 0.1
 # Part of the columns, lightest first, that move in a program of all cells at once.
 _LIGHTEST = 0.5
 # Part of the needs that such a program has to meet to be worth another one.
@@ -48,28 +49,37 @@ def finish_in_haste(cover: Cover, clock: Clock) -> None:
     FrozenTargetError
         A need cannot be met by any pattern.
     """
-    began, other = Clock(_QUICK), cover.copy()
+    began, both, other = Clock(_QUICK), Clock(_PROGRAMS), cover.copy()
     _by_boxes(cover, clock)
     if cover.problem.n <= LARGE and not began.out:
-        _by_programs(other, Clock(max(_PROGRAMS, (clock.seconds_left or 0.0) / 2)))
+        left = max(both.seconds_left or 0.0, (clock.seconds_left or 0.0) / 2)
+        _by_programs(other, cover, Clock(left))
         if other.cost < cover.cost:
             cover.take(other)
 
 
 def _by_boxes(cover: Cover, clock: Clock) -> None:
-    """Boxes, and a program for each of the few needs that these leave."""
+    """Boxes, and a program for each of the few needs that these leave; more boxes where programs are slow."""
     protect_boxes(cover, clock)
+    if cover.problem.n <= LARGE and cover.unmet.any():
+        try:
+            protect_lp(cover, Strict(Clock(max(_SLOW, clock.seconds_left or 0.0))), slopes=0)
+        except OutOfTimeError:
+            _by_rounds(cover, Boxes(cover.problem), np.random.default_rng(0), 0)
     if cover.unmet.any():
         protect_lp(cover, Clock(work=0.0), slopes=0)
 
 
-def _by_programs(cover: Cover, clock: Clock) -> None:
-    """Programs of all cells at once, then one for each need; boxes for what time doesn't suffice for."""
+def _by_programs(cover: Cover, boxed: Cover, clock: Clock) -> None:
+    """Programs of all cells at once, then one for each need. What time doesn't suffice for moves in boxes of
+    light columns, and what these can't move as in the cover that boxes made, or it would never end.
+    """
     _sweep(cover, clock)
     try:
         protect_lp(cover, Strict(clock), slopes=0)
     except OutOfTimeError:
-        _by_boxes(cover, Clock(0.0))
+        _by_tiers(cover, Boxes(cover.problem), _LAST, np.random.default_rng(0))
+        cover.borrow(boxed)
 
 
 def protect_boxes(cover: Cover, clock: Clock) -> None:
@@ -77,9 +87,13 @@ def protect_boxes(cover: Cover, clock: Clock) -> None:
     boxes = Boxes(cover.problem)
     generator = np.random.default_rng(0)
     _stay_within(cover, boxes, generator)
-    few = _FEW if cover.problem.n <= LARGE else 0
     left = clock.seconds_left or 0.0
-    _by_tiers(cover, boxes, left and left + min(left, _LATER), generator)
+    _by_tiers(cover, boxes, _TIME * left + min(left, _LATER), generator)
+    _by_rounds(cover, boxes, generator, _FEW if cover.problem.n <= LARGE else 0)
+
+
+def _by_rounds(cover: Cover, boxes: Boxes, generator: np.random.Generator, few: int) -> None:
+    """Boxes by prices, then ever more by room, until few cells are left."""
     part = _unmet(cover)
     number = 0 if _fits(cover.problem, part[1]) else _ROOMY
     while number < len(_ROUNDS) and len(part[0]) > few:

@@ -188,6 +188,18 @@ class Cover:
         self._count, self._users, self._indexed = other._count, other._users, other._indexed
         self.bound = max(self.bound, other.bound)
 
+    def borrow(self, other: Cover) -> None:
+        """Meet unmet needs by the moves of another cover of the same problem, each by the cheapest one."""
+        needs, weight, able = self.needs, self.problem.weight, dict[int, list[_Move]]()
+        for move in other._moves:
+            for need in move.met[self._count[move.met] == 0].tolist():
+                able.setdefault(need, []).append(move)
+        for need in needs.by_level.tolist():
+            if self._count[need] == 0 and need in able:
+                costs = [float(weight[m.free[~self.hidden[m.free]]].sum()) for m in able[need]]
+                move = able[need][int(np.argmin(costs))]
+                self.add(move.columns, move.amounts)
+
     def add(self, columns: IntArray, amounts: FloatArray) -> None:
         """Hide what a move moves, and note the needs that it meets."""
         self.add_all(np.array([0, len(columns)]), columns, amounts)

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solver import Progress, audit, solve
+from solver.attack import check_pattern
 from solver.clock import Clock
 from solver.generate import generate
+from solver.heuristics import gauss, haste
 from solver.heuristics.boxes import Boxes
 from solver.heuristics.haste import finish_in_haste, protect_boxes
 from solver.heuristics.needs import Cover, gather_needs
@@ -64,6 +66,43 @@ def test_a_cover_made_in_haste_meets_every_need(shape: str, seed: int) -> None:
     cover = Cover(problem, gather_needs(problem, Clock()))
     finish_in_haste(cover, Clock(0.0))
     assert not cover.unmet.any()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(SHAPES), st.integers(0, 1000))
+def test_a_cover_borrows_the_moves_of_another_for_what_it_lacks(shape: str, seed: int) -> None:
+    problem = only_problem(shape, seed)
+    needs = gather_needs(problem, Clock())
+    full, cover = Cover(problem, needs), Cover(problem, needs)
+    finish_in_haste(full, Clock(0.0))
+    cover.borrow(full)
+    assert not cover.unmet.any()
+    assert not (cover.hidden & ~full.hidden).any()
+    assert not check_pattern(problem, cover.hidden, Clock())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_programs_that_time_does_not_suffice_for_leave_a_cover_that_meets_every_need(
+    shape: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"_QUICK": 1e6, "_PROGRAMS": seconds, "_SLOW": seconds, "_LAST": 0.0}.items():
+        monkeypatch.setattr(haste, name, value)
+    problem = only_problem(shape, seed=4, primaries=12)
+    cover = Cover(problem, gather_needs(problem, Clock()))
+    finish_in_haste(cover, Clock(0.0))
+    assert not cover.unmet.any()
+    assert not check_pattern(problem, cover.hidden, Clock())
+
+
+@pytest.mark.parametrize("share", [1.0, 1e2, 1e4, 1e5])
+def test_elimination_among_few_columns_ends_with_a_safe_pattern(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With little time so few take part that none of them may be able to move."""
+    monkeypatch.setattr(gauss, "_PER_SECOND", share)
+    instance = generate("p-percent", "4x4x4x4", seed=1)
+    assert audit(instance, solve(instance, "gauss", time_limit=4.0).hidden).ok
 
 
 def test_boxes_alone_protect_a_roomy_table_cheaply() -> None:

@@ -67,6 +67,18 @@ def test_limits_are_kept_with_many_insiders(limit: float) -> None:
     assert audit(instance, found.hidden).ok
 
 
+@pytest.mark.parametrize("limit", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("method", ["auto", "exact", "light", "gauss"])
+def test_next_to_no_time_is_exceeded_by_little(
+    method: str, limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In seconds of the processor: hundreds of cells to protect in four dimensions, with slow programs."""
+    monkeypatch.setattr(time, "perf_counter", time.process_time)
+    instance = generate("p-percent", "6x6x6x6", seed=1)
+    found = solve(instance, method, time_limit=limit)
+    assert found.seconds <= limit * 1.05 + GRACE
+
+
 @pytest.mark.usefixtures("ticking")
 def test_limits_are_kept_where_the_levels_slide() -> None:
     plain = generate("random", "8x8x4", primaries=15, seed=4)
