@@ -76,6 +76,8 @@ class Mover:
         # What costs nothing either way, and whether it moves both ways in its first column.
         self._gratis = np.zeros(c, dtype=np.bool_)
         self._in_one, self._settled, self._steps = bool(in_one), in_one is not None, 0
+        # Whether it did so when the last movement was sought: what that told may have changed it since.
+        self._sought_in_one = False
         self._rows = part.shape[0]
         self._level = 0.0
         both = sparse.csr_array(sparse.hstack([part, -part]))
@@ -149,6 +151,7 @@ class Mover:
             The clock's seconds are over.
         """
         clock.check()
+        self._sought_in_one = False
         needs = self._needs
         at = int(self._position[needs.cell[need]])
         level = float(needs.level[need])
@@ -177,6 +180,7 @@ class Mover:
             self._program.set_basis(basis)
         elif cold:
             self._program.forget_basis()
+        self._sought_in_one = self._in_one
         try:
             result = self._program.solve(seconds=clock.seconds_left)
         except NumericalError:
@@ -202,11 +206,13 @@ class Mover:
         return moved * level
 
     def split(self) -> bool:
-        """Let every column move one way for good. False if that was so before."""
-        if not self._in_one:
+        """Let every column move one way for good. False if the last movement was sought so already."""
+        if not self._sought_in_one:
             return False
-        self._in_one, self._settled = False, True
-        self._limit_gratis()
+        self._sought_in_one = False
+        if self._in_one:
+            self._in_one, self._settled = False, True
+            self._limit_gratis()
         return True
 
     def _limit_gratis(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,12 +12,15 @@ from hypothesis import strategies as st
 from solver import Instance, audit, solve
 from solver.attack import check_pattern
 from solver.clock import Clock, Strict
+from solver.errors import NumericalError
 from solver.generate import generate
+from solver.heuristics import mover as moving
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.lp import protect_lp
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.peel import peel
+from solver.lp import FloatArray, IntArray, LinearProgram, LpResult
 from solver.presolve import Problem, reduce_instance
 from tests.solver.shared import instance_file
 
@@ -136,3 +141,39 @@ def test_no_secondary_is_in_vain_where_levels_take_all_the_room(shape: str, meth
 def test_without_any_work_allowed_there_is_a_safe_pattern(method: str) -> None:
     instance = generate("random", "4x4", primaries=4, seed=1)
     assert not audit(instance, solve(instance, method, work_limit=0.0).hidden).exposures
+
+
+class _Stubborn(LinearProgram):
+    """A program that comes to nothing, after very many steps, while any column may move both ways."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lower = np.zeros(self.columns)
+        self._refused = False
+
+    @property
+    def steps(self) -> int:
+        return 10**9 if self._refused else self.rows
+
+    def set_bounds(self, columns: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+        self._lower[columns] = lower
+        super().set_bounds(columns, lower, upper)
+
+    def solve(self, **limits: Any) -> LpResult:
+        self._refused = bool((self._lower < 0).any())
+        if self._refused:
+            raise NumericalError("both ways")
+        return super().solve(**limits)
+
+
+@SHAPES
+def test_a_movement_not_found_both_ways_in_one_column_is_sought_each_way(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the very failure tells that columns had better move one way."""
+    monkeypatch.setattr(moving, "LinearProgram", _Stubborn)
+    for seed in range(5):
+        for problem in reduce_instance(generate("random", shape, primaries=6, seed=seed)).problems:
+            cover = Cover(problem, gather_needs(problem, Clock()))
+            protect_lp(cover, Clock(), slopes=0)
+            assert not cover.unmet.any()
