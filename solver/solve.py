@@ -17,6 +17,7 @@ from solver.arguments import as_number, choice, pattern, require, told, whole
 from solver.attack import Movement, check_pattern, without_safe_targets
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
+from solver.costs import cost_unit, in_full, in_units, told_in_full
 from solver.crew import Crew
 from solver.cuts import exposed_in_relations
 from solver.errors import (
@@ -99,16 +100,17 @@ def solve(
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {told(progress)}.", "Give a function, or leave it out.")
     start = None if start is None else pattern(start, "start", instance.n)
-    run = _Run(instance, method, time_limit, threads, seed, progress, work_limit)
-    return run.solution(start)
+    unit = cost_unit(instance.weight)
+    callback = told_in_full(progress, unit)
+    run = _Run(in_units(instance, unit), method, time_limit, threads, seed, callback, work_limit)
+    return in_full(run.solution(start), instance, unit)
 
 
 # Of a limit, this part and these seconds are kept for the end, but never more than that part.
 _SPARED = (0.05, 0.02, 0.15)
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
-# So many seconds it may have in any case: where there are few, heuristics do little with the rest.
-_EXACT_LEAST = 0.3
+_EXACT_LEAST = 0.3  # Seconds it may have in any case: where there are few, heuristics do little.
 # On tables of so many columns for each second, and at most so many, it mostly ends with a proof: there it has
 # this part.
 _EACH_SECOND, _PROVABLE, _PROOF_SHARE = 30, 300, 0.85
@@ -118,10 +120,9 @@ _PROOF = 0.85
 _PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
 _LATE = 5_000
-# With fewer seconds than that it does so too, on networks of more than so many columns.
+# With fewer seconds than that too, on networks of more than so many columns.
 _HURRIED, _TINY = 1.0, 300
-# And anywhere with fewer seconds than columns times the square of targets, divided by that: the root mostly
-# doesn't end then.
+# Roots mostly don't end in fewer seconds than columns times the square of targets, divided by that.
 _CROWDED = 2.5e8
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05

@@ -33,6 +33,8 @@ _ROOM = 1e4
 _MANY_STEPS, _WORSE = 0.5, 1.5
 # So much beyond its room, in those units, is what the linear program takes for nothing.
 _NOISE = 1e-7
+# What each movement takes whatever its size, and each program before the first: most of it on small tables.
+_EACH, _MAKING = 400.0, 1500.0
 # Room and prices below this part of the level, or above this many times the usual price, are out
 # of reach of double precision.
 _LITTLE = 1e-7
@@ -78,6 +80,7 @@ class Mover:
         self._in_one, self._settled, self._steps = bool(in_one), in_one is not None, 0
         # Whether it did so when the last movement was sought: what that told may have changed it since.
         self._sought_in_one = False
+        self._unpaid = _MAKING
         self._rows = part.shape[0]
         self._level = 0.0
         both = sparse.csr_array(sparse.hstack([part, -part]))
@@ -185,7 +188,8 @@ class Mover:
             result = self._program.solve(seconds=clock.seconds_left)
         except NumericalError:
             result = None
-        clock.charge(self.size)
+        clock.charge(self.size + _EACH + self._unpaid)
+        self._unpaid = 0.0
         switched = cold and not self._settled and self._learn(self._program.steps)
         self._program.set_bounds(pair, *self._limits(pair))
         if len(known):
