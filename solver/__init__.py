@@ -5,6 +5,9 @@ Or, instead of hiding cells, tables that are changed: adjusted, or rounded.
 A package of its own: ``from solver import Instance, solve, audit`` or ``python -m solver``.
 """
 
+from solver import early  # noqa: F401  (first, as all else takes a while)
+
+# isort: split
 from solver.adjust import Adjustment, AdjustmentReport, adjust, audit_adjustment
 from solver.audit import AuditReport, Exposure, InsiderInterval, audit, insider_intervals
 from solver.errors import (

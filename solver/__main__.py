@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from solver import early
 from solver.audit import Exposure, audit, insider_intervals
 from solver.commands import add_protect, run_protect
 from solver.errors import InfeasibleError, InputError, SolverError
@@ -27,7 +28,7 @@ from solver.solve import METHODS, solve
 
 # Exit codes: a failed audit or an infeasible problem is an answer; bad input is not.
 OK, EXPOSED, WRONG_INPUT, INFEASIBLE = 0, 1, 2, 3
-INTERRUPTED = 130
+INTERRUPTED = early.INTERRUPTED
 A_PROBLEM = "a JJ file (.jj, .csp, .gz) or a case (.json)"
 
 
@@ -39,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
+        early.hand_over()
+        _check_words(options)
         code = int(options.run(options))
         # Not at the exit, where nobody would be told that there is no room.
         sys.stdout.flush()
@@ -62,6 +65,16 @@ def main(arguments: list[str] | None = None) -> int:
             _say_no_more()
     print(f"error: {told}", file=sys.stderr)
     return code
+
+
+def _check_words(options: argparse.Namespace) -> None:
+    """Before the work: the names of files that it ends with are opened only then."""
+    for name, words in vars(options).items():
+        if any(
+            "\0" in word for word in (words if isinstance(words, list) else [words]) if isinstance(word, str)
+        ):
+            told = name.replace("_", "-")
+            raise InputError(f"{told} holds a NUL character, which no name of a file may.", "Leave it out.")
 
 
 def _say_no_more() -> None:

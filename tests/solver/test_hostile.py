@@ -159,6 +159,64 @@ def test_an_interrupt_while_reading_ends_without_a_traceback(tmp_path: Path) -> 
     assert (process.returncode, told.strip()) == (130, "error: interrupted.")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "{}", "--output", "a\0b"),
+        ("solve", "{}", "--start", "a\0b"),
+        ("solve", "a\0.jj"),
+        ("audit", "{}", "--pattern", "a\0b"),
+        ("adjust", "{}", "--output", "a\0b.csv"),
+        ("round", "{}", "--base", "5", "--output", "a\0b.jj"),
+        ("intervals", "{}", "--output", "a\0b.csv"),
+        ("convert", "{}", "a\0b.jj"),
+        ("protect", "{}", "--hierarchy", "d=a\0b"),
+        ("generate", "random", "a\0b.jj", "--shape", "3x3"),
+    ],
+)
+def test_a_name_with_a_nul_is_refused_in_one_sentence(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = tmp_path / "case.json"
+    case.write_text(json.dumps(CASE))
+    assert main([word.format(case) for word in words]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1
+    assert "NUL" in told.err
+
+
+INTERRUPT = """
+import builtins, os, runpy, signal, sys
+where, sys.argv, sys.orig_argv = sys.argv[1], ["-m"], ["python", "-m", "solver", *sys.argv[2:]]
+real = builtins.__import__
+def watch(name, *rest):
+    if name == where:
+        builtins.__import__ = real
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *rest)
+builtins.__import__ = watch
+import solver
+sys.argv = sys.orig_argv[2:]
+runpy.run_module("solver", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy.sparse", "highspy", "argparse", "solver.solve"])
+def test_an_interrupt_while_the_program_loads_ends_without_a_word(module: str, tmp_path: Path) -> None:
+    case = tmp_path / "case.json"
+    case.write_text(json.dumps(CASE))
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT, module, "solve", str(case)],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize("answer", ["", "--json"])
 @pytest.mark.parametrize(("streams", "code"), [("2>&-", 0), (">&-", 0), (">/dev/full", 2)])
 def test_an_answer_that_cannot_be_told_ends_without_a_traceback(
