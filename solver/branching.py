@@ -81,7 +81,7 @@ class Suppositions:
     """
 
     def __init__(self, step: float) -> None:
-        self._step = step
+        self._step, self._bound = step, -np.inf
         self._tried: list[tuple[float, int]] = []
 
     def note(self, supposed: float, nodes: int) -> None:
@@ -90,6 +90,10 @@ class Suppositions:
 
     def next(self, bound: float, cost: float) -> float:
         """What to suppose between a bound and the cost of the incumbent; infinity for all up to this."""
+        if bound <= self._bound:
+            # What the last one proved is no more than the arithmetic of a bound takes back.
+            return np.inf
+        self._bound = bound
         gap = cost - bound
         room = _FIRST * gap
         if len(self._tried) > 1:

@@ -33,7 +33,17 @@ def test_weights_in_another_unit_give_the_same_cost_and_proof(method: str, facto
             assert upper >= told.cost * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("parts", [(2.3e30, 2e30), (5.7e30, 1.3e31), (3.5e27, 7.9e23), (1.1e19, 6.7e22)])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (2.3e30, 2e30),
+        (5.7e30, 1.3e31),
+        (3.5e27, 7.9e23),
+        (1.1e19, 6.7e22),
+        (1634.0, 2648983253.0),
+        (2.72593326e30, 3.98170960e30),
+    ],
+)
 def test_a_few_cells_of_any_size_are_settled_at_once(parts: tuple[float, ...]) -> None:
     value = np.array([*parts, sum(parts)])
     relations = np.array([[1.0, 1.0, -1.0]])
@@ -96,3 +106,26 @@ def test_work_is_about_seconds_on_small_tables_too(seed: int, limit: float) -> N
     # What is made of it is a fifth more at most, on a quiet machine; others are slower.
     assert time.process_time() - began <= 4 * limit + 0.4
     assert audit(instance, found.hidden).ok
+
+
+def test_a_gap_that_arithmetic_takes_back_is_closed() -> None:
+    """Both others are needed; the dear one's weight is whole, and the bound a thousand-millionth below."""
+    for value, level, weight in (
+        ([1634.0, 2648983253.0], [0.1, 0.001], [1634.0, 2648983253.0]),
+        ([2.72593326e30, 3.9817096e30], [0.3, 0.3], [2.72593326e30, 3.9817096e30]),
+    ):
+        cells = np.array([*value, sum(value)])
+        instance = Instance.from_arrays(
+            cells,
+            np.array([[1.0, 1.0, -1.0]]),
+            status=list("ssu"),
+            lower_bound=cells / 2,
+            upper_bound=cells * 1.5,
+            lpl=np.array([0.0, 0.0, level[0] * cells[2]]),
+            upl=np.array([0.0, 0.0, level[1] * cells[2]]),
+            weight=np.array([*weight, cells[2]]),
+            tolerance=1e20,
+        )
+        found = solve(instance, work_limit=5.0)
+        assert found.status == "optimal"
+        assert found.statistics["work"] < 1.0
