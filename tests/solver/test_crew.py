@@ -60,9 +60,9 @@ def test_order_of_cells_and_equations_changes_no_cost_on_threads(tables: list[In
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_hard_table_leaves_the_other_its_part_of_the_work(threads: int) -> None:
     hard, easy = _flat("5x5x5", 10, 4), _flat("6x6", 4, 5)
-    solution = solve(side_by_side(hard, easy), "auto", threads=threads, work_limit=0.2)
+    solution = solve(side_by_side(hard, easy), "auto", threads=threads, work_limit=1.5)
     assert solution.statistics["stopped"] == "work"
-    assert solution.statistics["work"] < 0.6
+    assert solution.statistics["work"] < 2.0
     mine = side_by_side(hard, easy).cost(solution.hidden & (np.arange(hard.n + easy.n) >= hard.n))
     assert mine == solve(easy, "exact").cost
 
