@@ -122,8 +122,6 @@ _PATIENCE = 0.9
 _LATE = 5_000
 # With fewer seconds than that too, on networks of more than so many columns.
 _HURRIED, _TINY = 1.0, 300
-# Roots mostly don't end in fewer seconds than columns times the square of targets, divided by that.
-_CROWDED = 2.5e8
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05
 # What some components leave of the limit goes to the others while it is more than this part.
@@ -344,11 +342,8 @@ class _Run:
             return problem.n <= _LATE or find_network(problem) is None
         if self._method != "auto":
             return False
-        late = problem.n <= _LATE
-        if self._time_limit is None or not late:
-            return late
-        hurried = self._time_limit < _HURRIED and problem.n > _TINY and find_network(problem) is not None
-        return not hurried and problem.n * len(problem.targets) ** 2 <= _CROWDED * self._time_limit
+        hurried = self._time_limit is not None and self._time_limit < _HURRIED and problem.n > _TINY
+        return problem.n <= _LATE and not (hurried and find_network(problem) is not None)
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact

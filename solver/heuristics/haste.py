@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from solver.attack import Region
@@ -34,7 +36,7 @@ _WITHIN = 20
 _FEW, _SLOW = 16, 0.25
 # Where there are few columns and boxes took no longer than so many seconds, programs look for something
 # cheaper until both took so many, and boxes of light columns for what these leave have so many more.
-_QUICK, _PROGRAMS, _LAST = 0.25, 0.35, 0.1
+_QUICK, _PROGRAMS, _LAST = 0.25, 0.55, 0.1
 # Part of the columns, lightest first, that move in a program of all cells at once.
 _LIGHTEST = 0.5
 # Part of the needs that such a program has to meet to be worth another one.
@@ -75,11 +77,14 @@ def _by_programs(cover: Cover, boxed: Cover, clock: Clock) -> None:
     light columns, and what these can't move as in the cover that boxes made, or it would never end.
     """
     _sweep(cover, clock)
-    try:
+    with suppress(OutOfTimeError):
         protect_lp(cover, Strict(clock), slopes=0)
-    except OutOfTimeError:
-        _by_tiers(cover, Boxes(cover.problem), _LAST, np.random.default_rng(0))
-        cover.borrow(boxed)
+        return
+    _by_tiers(cover, Boxes(cover.problem), _LAST, np.random.default_rng(0))
+    with suppress(OutOfTimeError):
+        # Few are left, and what boxes do for these is dear.
+        protect_lp(cover, Strict(Clock(_SLOW)), slopes=0)
+    cover.borrow(boxed)
 
 
 def protect_boxes(cover: Cover, clock: Clock) -> None:
