@@ -35,8 +35,9 @@ _WITHIN = 20
 # and free, they may take a hundred times as long as elsewhere.
 _FEW, _SLOW = 16, 0.25
 # Where there are few columns and boxes took no longer than so many seconds, programs look for something
-# cheaper until both took so many, and boxes of light columns for what these leave have so many more.
-_QUICK, _PROGRAMS, _LAST = 0.25, 0.55, 0.1
+# cheaper until both took so many. Boxes of light columns for what these leave have so many more, and so few
+# cells are tried by programs once more.
+_QUICK, _PROGRAMS, _LAST, _SOME = 0.25, 0.4, 0.1, 40
 # Part of the columns, lightest first, that move in a program of all cells at once.
 _LIGHTEST = 0.5
 # Part of the needs that such a program has to meet to be worth another one.
@@ -81,9 +82,10 @@ def _by_programs(cover: Cover, boxed: Cover, clock: Clock) -> None:
         protect_lp(cover, Strict(clock), slopes=0)
         return
     _by_tiers(cover, Boxes(cover.problem), _LAST, np.random.default_rng(0))
-    with suppress(OutOfTimeError):
-        # Few are left, and what boxes do for these is dear.
-        protect_lp(cover, Strict(Clock(_SLOW)), slopes=0)
+    if 0 < cover.unmet.sum() <= _SOME:
+        # What boxes do for these is dear.
+        with suppress(OutOfTimeError):
+            protect_lp(cover, Strict(Clock(_SLOW)), slopes=0)
     cover.borrow(boxed)
 
 
