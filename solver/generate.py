@@ -180,7 +180,8 @@ def _random(
     candidates = np.flatnonzero(lowest)
     if not 0 < primaries <= len(candidates):
         raise InputError(
-            f"{primaries} primaries do not fit {len(candidates)} inner cells.", "Ask for 1 or more."
+            f"{primaries} primaries do not fit {len(candidates)} inner cells.",
+            f"Ask for 1 to {len(candidates)} (primaries)." if len(candidates) else "Give a larger shape.",
         )
     sensitive = np.zeros(value.size, dtype=np.bool_)
     sensitive[generator.choice(candidates, primaries, replace=False)] = True

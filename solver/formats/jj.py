@@ -35,10 +35,15 @@ def read_jj(path: str | Path) -> Instance:
     try:
         raw = place.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot be read as text: {error}.", "Give a JJ file, plain or gzipped.", file=file
-        ) from None
+    except OSError as error:
+        # A broken archive is one too, without a word of the system.
+        cause = "a broken gzip file" if error.strerror is None else f"cannot be read: {error.strerror}"
+        raise InputError(f"{cause}.", "Give a JJ file, plain or gzipped.", file=file) from None
+    except (EOFError, zlib.error):
+        raise InputError("a broken gzip file.", "Give a JJ file, plain or gzipped.", file=file) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError("not text.", "Give a JJ file, plain or gzipped.", file=file, line=line) from None
     return parse_jj(text, file)
 
 

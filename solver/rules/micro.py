@@ -109,7 +109,8 @@ def profiles_of(
         )
     if not negative_values and (amount < 0).any():
         raise InputError(
-            "a contribution is negative.", remedy="Declare negative values if they are meant to be there."
+            f"a contribution is negative, the first of them of record {int(np.argmax(amount < 0)) + 1}.",
+            remedy="Declare negative values (negative_values=True) if they are meant to be there.",
         )
     total = _sums(where, amount * scale, cells)
     if holding is not None:

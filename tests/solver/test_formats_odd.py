@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from solver import Instance
 from solver.errors import InputError, MultipleInputError
 from solver.formats.hrc import parse_hrc, read_codelist
 from solver.formats.rda import parse_rda, read_microdata, read_rda
 from solver.formats.tabular import parse_delimited, read_delimited, read_table
+from solver.generate import generate
 from solver.protect import protect
 from solver.rules import Dominance, PPercent, Threshold
 
@@ -200,3 +203,28 @@ def test_arguments_of_another_kind(more: dict[str, Any], told: str) -> None:
 def test_a_name_may_be_as_long_as_its_file(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("c;v\n" + "x" * 200_000 + ";1\ny;2\n", "utf-8")
     assert len(read_table(tmp_path / "t.csv", dims=["c"], value="v")) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"\x1f\x8b\x08\x00broken", "a broken gzip file"),
+        (gzip.compress(b"0\n" * 500)[:-20], "a broken gzip file"),
+        (b"0\n2\n\xff\xfe", "not text"),
+    ],
+)
+def test_a_file_that_is_no_jj_file_is_told_in_words(content: bytes | None, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "table.jj"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=told) as failed:
+        Instance.from_jj(file)
+    assert "Errno" not in str(failed.value)
+    assert "codec" not in str(failed.value)
+
+
+@pytest.mark.parametrize("primaries", [0, 26])
+def test_a_number_of_primaries_that_there_is_no_room_for_is_told_with_what_there_is(primaries: int) -> None:
+    with pytest.raises(InputError, match="Ask for 1 to 25"):
+        generate("random", "5x5", primaries=primaries)
