@@ -18,7 +18,8 @@ def cost_unit(weight: FloatArray) -> float:
     largest = float(weight.max(initial=0.0))
     if largest == 0.0 or _SMALL <= largest <= _LARGE:
         return 1.0
-    return float(2.0 ** np.floor(np.log2(largest / _USUAL)))
+    # The smallest power of two for the smallest weights that there are.
+    return float(max(2.0 ** (np.floor(np.log2(largest)) - np.log2(_USUAL)), 2.0**-1022))
 
 
 def in_units(instance: Instance, unit: float) -> Instance:

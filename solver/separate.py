@@ -123,10 +123,15 @@ class Separator:
     def _ask(self, chosen: IntArray, round_: _Round) -> None:
         """Ask requirements (int64[k]) of different islands; those that go both ways, up first."""
         kind = self._kind[chosen]
-        round_.push(chosen, self._target[chosen], self._level[chosen], np.where(kind == 1, -1, 1))
+        answers = [self._push(round_, chosen, np.where(kind == 1, -1, 1))]
         both = chosen[kind == 2]
         if len(both):
-            round_.push(both, self._target[both], self._level[both], np.full(len(both), -1))
+            answers.append(self._push(round_, both, np.full(len(both), -1)))
+        # All or none: one way of a requirement that has two is no cut, should time end in between.
+        round_.keep(answers)
+
+    def _push(self, round_: _Round, asked: IntArray, directions: IntArray) -> _Answer:
+        return round_.push(asked, self._target[asked], self._level[asked], directions)
 
     def _settle(self, round_: _Round, cuts: _Collection, x: FloatArray, least: float) -> None:
         """The cuts of the requirements asked since the last time."""
@@ -167,14 +172,18 @@ class _Round:
         self._answers: list[_Answer] = []
         self.count = 0
 
-    def push(self, asked: IntArray, targets: IntArray, levels: FloatArray, directions: IntArray) -> None:
+    def push(self, asked: IntArray, targets: IntArray, levels: FloatArray, directions: IntArray) -> _Answer:
         """Move the cells of some requirements' targets (int64[k] both), each on an island of its own."""
         at = self._problem.targets
         cells, attackers = at.cell[targets], at.attacker[targets]
         move, gamma = self.islands.push(cells, directions, levels, attackers)
         self.certificates.add(move, self.islands.levels(self.home))
-        self._answers.append(_Answer(asked, cells, directions, attackers, self.home[targets], gamma))
-        self.count += len(asked)
+        return _Answer(asked, cells, directions, attackers, self.home[targets], gamma)
+
+    def keep(self, answers: list[_Answer]) -> None:
+        """Have answers wait for :meth:`take`."""
+        self._answers += answers
+        self.count += sum(len(answer.asked) for answer in answers)
 
     def take(self) -> tuple[IntArray, FloatArray]:
         """The requirements that are waiting (int64[k]), and the coefficients of their capacity constraints

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
+import pytest
 from brute import _attackers, _reach, random_instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,3 +130,27 @@ def test_no_cut_excludes_a_safe_pattern_and_every_shortfall_is_cut(seed: int) ->
                 cuts += new
         for x in safe:
             assert all(cut.violation(x.astype(float)) <= 1e-6 for cut in cuts)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_cut_excludes_a_safe_pattern_wherever_time_ends(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Levels that slide are asked both ways, and half an answer is none."""
+    rng = np.random.default_rng(seed)
+    (problem,) = reduce_instance(generate("random", "4x4", primaries=3, seed=seed)).problems
+    old = problem.targets
+    nothing = np.zeros(len(old))
+    problem = replace(
+        problem, targets=Targets(old.attacker, old.cell, nothing, nothing, old.upper + old.lower)
+    )
+    safe = [x for x in _patterns(problem, rng, 40) if not check_pattern(problem, x, Clock())]
+    assert safe
+    x = np.where(problem.forced, 1.0, np.where(rng.random(problem.n) < 0.4, rng.random(problem.n), 0.0))
+    # Every look at the clock takes a second.
+    looks = count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(looks)))
+    for seconds in range(1, 60):
+        cuts = Separator(problem, Clock(float(seconds))).separate(x, least=1e-6)
+        for cut in cuts:
+            assert (cut.coefs < 0).any() or all(cut.violation(pattern * 1.0) <= 1e-6 for pattern in safe)
