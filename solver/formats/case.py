@@ -98,6 +98,9 @@ def _build(data: Mapping[str, Any], file: str | None) -> Instance:
         raise InputError(f"the case is of type {kind}, not csp.", "Give cells and equations.", file=file)
     if "cells" not in data:
         raise InputError("a case needs cells.", 'List them under "cells", each with its id.', file=file)
+    if data.get("equations") is None:
+        # Without relations nothing is ever in danger: a key that is misspelt must not come to that.
+        raise InputError("a case needs equations.", 'List them under "equations", [] for none.', file=file)
     problems = Problems(file)
     cells, equations, insiders = (
         _objects(data.get(key), key, problems) for key in ("cells", "equations", "insiders")

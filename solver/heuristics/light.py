@@ -26,8 +26,10 @@ _TOGETHER, _EARLIEST = (0.0, 0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5), 0.125
 # Parts of the columns for those, in turn.
 _ALONE = (0.25, 0.5, 0.75)
 # So many needs are tried in that part of the limit; if all would take more than this part of what is left,
-# more columns move together.
-_SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 0.7
+# more columns move together. All take about half of what the first ones tell.
+_SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 1.25
+# A movement takes as long as this power of the part of the columns.
+_POWER = 2.5
 # Part of the limit for the company of single relations.
 _COMPANY = 0.3
 # More columns take so many times as long as the last: with fewer seconds, they don't move together.
@@ -80,27 +82,32 @@ def _move_together(cover: Cover, clock: Clock) -> float:
 
 def _affords(cover: Cover, clock: Clock, together: float) -> bool:
     """Would movements need by need end in time? Those of some needs of all levels tell."""
-    hidden = _lightest(cover, next((part for part in _ALONE if part > together), 1.0))
+    part, later = ([part for part in _ALONE if part > together] + [1.0, 1.0])[:2]
+    hidden = _lightest(cover, part)
     if hidden.sum() > LARGE:
         return False
     if not clock.limited:
         return True
     find = anywhere(Mover(cover.problem, cover.needs, np.flatnonzero(hidden)), cover.needs, clock, slopes=0)
     order = cover.needs.by_level[cover.unmet[cover.needs.by_level]]
-    trial, asked, spent, before = clock.part(_TRIAL), 0, clock.spent, len(order)
+    trial, asked, failed, spent, before = clock.part(_TRIAL), 0, 0, clock.spent, len(order)
     for need in order[:: -(-len(order) // _SAMPLE)].tolist():
         if trial.out:
             break
         if cover.unmet[need]:
             asked += 1
             found = find(need, np.where(cover.hidden, 0.0, cover.problem.weight))
-            if found is not None:
+            if found is None:
+                failed += 1
+            else:
                 cover.add(*found)
     left = int(cover.unmet.sum())
     # A movement meets several needs, the first ones more than the last.
     several = (1 + max((before - left) / max(asked, 1), 1.0)) / 2
     each = (clock.spent - spent) / max(asked, 1)
-    return left / several * each <= _AFFORDED * (1 - clock.spent)
+    # What doesn't move among these is asked again, among more.
+    each *= 1 + failed / max(asked, 1) * (later / part) ** _POWER
+    return bool(left / several * each <= _AFFORDED * (1 - clock.spent))
 
 
 def _find_boxes(cover: Cover, clock: Clock) -> None:

@@ -26,7 +26,7 @@ Finder = Callable[[int, FloatArray], Movement | None]
 _SLOPES = 2
 # Beyond so many columns the linear program looks only near the cell. Below, one program of everything is made
 # once, and the movements that it finds are cheaper.
-LARGE = 12_000
+LARGE = 15_000
 # Part of the limit after which a movement is taken as it comes.
 _HASTE = 0.5
 
