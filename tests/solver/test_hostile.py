@@ -244,3 +244,19 @@ def test_codes_that_are_no_texts_are_told(code: Any) -> None:
     ):
         with pytest.raises(InputError, match="is no text"):
             make()
+
+
+@pytest.mark.parametrize("key", ["cells", "equations"])
+@pytest.mark.parametrize("instead", [None, "misspelt"])
+def test_a_case_without_its_cells_or_relations_is_refused(
+    key: str, instead: str | None, tmp_path: Path
+) -> None:
+    """Without relations no cell is ever in danger: that must not come of a key that isn't known."""
+    case = copy.deepcopy(CASE)
+    content = case.pop(key)
+    if instead is not None:
+        case[instead] = content
+    file = tmp_path / "case.json"
+    file.write_text(json.dumps(case))
+    with pytest.raises(InputError, match=f"a case needs {key}"):
+        read_case(file)
