@@ -114,7 +114,7 @@ _EXACT_LEAST = 0.3  # Seconds it may have in any case: where there are few, heur
 # On tables of so many columns for each second, and at most so many, it mostly ends with a proof: there it has
 # this part.
 _EACH_SECOND, _PROVABLE, _PROOF_SHARE = 30, 300, 0.85
-# Part of the limit of `exact` after which it no longer hopes for a proof.
+# Part of the limit of `exact` after which it hopes for a cheaper pattern, no longer for a proof.
 _PROOF = 0.85
 # Part of it that a first pattern near the relaxation may take.
 _PATIENCE = 0.9
@@ -295,7 +295,6 @@ class _Run:
                 search.run()
                 search.limit_to(clock)
                 if search.safe and not search.closed and not clock.out:
-                    # The gap will not be closed in time: what is left is for a cheaper pattern.
                     self._improve(number, search, clock)
             elif self._method == "auto":
                 self._search_and_improve(number, search)
