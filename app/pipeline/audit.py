@@ -76,7 +76,7 @@ def audit_release(
         if progress is not None:
             progress(StepProgress("audit", number, len(problems.problems), "attacking"))
         cells = crawl.cubes[problem.cube]
-        instance = suppression.instances.get(number, problem.instance)
+        instance = suppression.solved(number, problem)
         hidden = problem.pattern(
             instance, suppression.hidden[problem.cube], cells.n_given, primaries.cubes[problem.cube].known
         )

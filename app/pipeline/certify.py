@@ -124,7 +124,7 @@ def audit_facts(problems: Problems, suppression: Suppression, report: ReleaseAud
     """What the audit found, as far as it says nothing about any cell."""
     smallest = np.inf
     for number, (problem, found) in enumerate(zip(problems.problems, report.reports, strict=True)):
-        instance = suppression.instances.get(number, problem.instance)
+        instance = suppression.solved(number, problem)
         levels = np.maximum(np.maximum(instance.lpl, instance.upl), instance.spl)[found.cells]
         finite = (levels > 0) & np.isfinite(found.slack)
         smallest = min(smallest, float((found.slack[finite] / levels[finite]).min(initial=np.inf)))

@@ -111,7 +111,7 @@ def insiders_met(
     result: list[list[Insider]] = [[] for _ in crawl.cubes]
     behind = [len(cells) for cells in crawl.cubes]
     for number, problem in enumerate(problems.problems):
-        instance = suppression.instances.get(number, problem.instance)
+        instance = suppression.solved(number, problem)
         more = instance.n - problem.instance.n
         place = np.full(instance.n, -1, dtype=np.int64)
         place[: len(problem.rows)] = problem.rows
@@ -131,7 +131,7 @@ def unions_kept(cubes: int, problems: Problems, suppression: Suppression) -> tup
     """The unions of all problems by cube, over rows of the cube's table; () without any."""
     result: list[list[Union]] = [[] for _ in range(cubes)]
     for number, problem in enumerate(problems.problems):
-        for union in unions_in(problem.instance, suppression.instances.get(number, problem.instance)):
+        for union in unions_in(problem.instance, suppression.solved(number, problem)):
             result[problem.cube].append(replace(union, parts=problem.rows[union.parts]))
     return tuple(map(tuple, result)) if any(result) else ()
 

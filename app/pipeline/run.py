@@ -48,7 +48,7 @@ from app.watch.traces import span
 from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
-PIPELINE_VERSION = "9"
+PIPELINE_VERSION = "10"
 
 REPORT_SECONDS = 1.0
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.cellset import FloatArray
 from app.domain.crawled import Crawl, CubeCells
@@ -32,24 +33,55 @@ MIN_EFFORT = 1.0
 #: Sole contributors times protected cells up to which each one's view of each is worked out.
 MOST_QUESTIONS = 4_000
 NOTHING = Begin()
+Statuses = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
 class Suppression:
     """What is hidden: bool[n] for each cube's table, and the solution of each problem.
 
-    Of implied cells only the sensitive ones are marked: no sheet shows the others either. ``instances``
-    are those of problems whose levels had to be cut down to what hiding everything can give, or which got
-    further targets of insiders, or unions behind their cells. ``attained`` says what was hidden for the
-    sake of maxima and minima; ``limits`` (float64[3, n] by cube: lpl, upl, spl) are levels beyond which
-    readers know these in any case.
+    Of implied cells only the sensitive ones are marked: no sheet shows the others either. ``attained``
+    says what was hidden for the sake of maxima and minima; ``limits`` (float64[3, n] by cube: lpl, upl,
+    spl) are levels beyond which readers know these in any case.
+
+    ``altered`` and ``statuses`` are there for `solved` and `levels` alone: instances of problems whose levels
+    had to be cut down to what hiding everything can give, or which got further targets of insiders, or
+    unions behind their cells; and the status (int8[n]) of each problem's cells as it was solved, with those
+    hidden beforehand that are tied to others.
     """
 
     hidden: tuple[Bools, ...]
     solutions: tuple[Solution, ...]
-    instances: Mapping[int, Instance]
+    altered: Mapping[int, Instance]
     attained: tuple[Attained, ...] = ()
     limits: Mapping[int, FloatArray] = field(default_factory=dict)
+    # Last, so that patterns can be read that were kept before there was such a field.
+    statuses: tuple[Statuses, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.statuses and len(self.statuses) != len(self.solutions):
+            raise ValueError("problems and their solutions differ")
+
+    def solved(self, number: int, problem: Problem) -> Instance:
+        """The problem of that number as it was solved, which isn't as it was built.
+
+        Raises
+        ------
+        UserError
+            If an earlier version of Celosia kept the pattern, which didn't keep the statuses.
+        """
+        instance = self.altered.get(number, problem.instance)
+        if not self.statuses:
+            raise UserError(
+                "An earlier version of Celosia made the last run, and kept only in part which problems it "
+                "solved. Run the publication again."
+            )
+        return instance.replace(status=self.statuses[number])
+
+    def levels(self, number: int, problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Levels of the problem's rows (float64[k] each: lpl, upl, spl) as it was solved."""
+        instance, k = self.altered.get(number, problem.instance), len(problem.rows)
+        return instance.lpl[:k], instance.upl[:k], instance.spl[:k]
 
 
 class Judge(UnionJudge, ExtremeJudge, Protocol):
@@ -87,7 +119,8 @@ def suppress(
     """
     hidden = [verdicts.sensitive.copy() for verdicts in primaries.cubes]
     solutions: list[Solution] = []
-    instances: dict[int, Instance] = {}
+    altered: dict[int, Instance] = {}
+    statuses: list[Statuses] = []
     sizes = [len(problem.instance.protected) for problem in problems.problems]
     for number, problem in enumerate(problems.problems):
         cells, verdicts = crawl.cubes[problem.cube], primaries.cubes[problem.cube]
@@ -110,7 +143,8 @@ def suppress(
         )
         solution, solved = _go_on(problem, cells, instance, solution, solved, judge, tell, decided)
         if solved is not instance:
-            instances[number] = solved
+            altered[number] = solved
+        statuses.append(solved.status)
         # However short the search was, whoever watches hears what came of it.
         tell(Progress("solved", solution.lower_bound, solution.cost, solution.seconds))
         solutions.append(solution)
@@ -118,7 +152,7 @@ def suppress(
         _mark(problem, cells, solution, hidden[problem.cube])
     for place, (cells, verdicts) in enumerate(zip(crawl.cubes, primaries.cubes, strict=True)):
         close_coupling(cells, verdicts, hidden[place])
-    pattern = Suppression(tuple(hidden), tuple(solutions), instances)
+    pattern = Suppression(tuple(hidden), tuple(solutions), altered, statuses=tuple(statuses))
     return _without_told_extremes(crawl, primaries, problems, pattern, judge)
 
 
@@ -356,10 +390,8 @@ def levels_kept(
     lpl, upl, spl = verdicts.lpl.copy(), verdicts.upl.copy(), verdicts.spl.copy()
     for place, problem in enumerate(problems.problems):
         if problem.cube == number:
-            instance = suppression.instances.get(place, problem.instance)
-            k = len(problem.rows)
-            lpl[problem.rows], upl[problem.rows] = instance.lpl[:k], instance.upl[:k]
-            spl[problem.rows] = instance.spl[:k]
+            rows = problem.rows
+            lpl[rows], upl[rows], spl[rows] = suppression.levels(place, problem)
     if number in suppression.limits:
         for levels, limit in zip((lpl, upl, spl), suppression.limits[number], strict=True):
             np.minimum(levels, limit, out=levels)
@@ -409,7 +441,7 @@ def lowered_levels(
     higher."""
     lowered = 0
     for place, problem in enumerate(problems.problems):
-        solved = pattern.instances.get(place, problem.instance)
+        solved = pattern.solved(place, problem)
         verdicts = primaries.cubes[problem.cube]
         rows = problem.rows
         n = len(rows)  # slacks of inequalities stand behind the cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from app.domain.errors import UserError
 from app.domain.lattice import Bools
 from app.domain.primary import DIFFERENCE, CubePrimaries, PrimaryResult
 from app.pipeline.build import Problem, Problems
+from app.pipeline.stages import ranks_of
 from app.pipeline.suppress import Suppression
 from solver import InfeasibleError, Instance, SolverError, Status, explain, solve
 
 #: Threats and relations that are told one by one.
 _MOST = 10
+#: Costs nearer to each other than this share of them are the same sum, added up otherwise.
+_NOISE = 1e-12
 #: About seconds of one core that the search for another pattern may take.
 ALTERNATIVE_EFFORT = 3.0
 
@@ -111,9 +114,17 @@ def why(
     for number, problem in enumerate(problems.problems):
         places = np.flatnonzero(problem.rows == row).tolist() if problem.cube == cube else []
         if places:
-            instance = suppression.instances.get(number, problem.instance)
-            found = _secondary(key, cells, verdicts, problem, instance, hidden, places[0], known)
-            return replace(found, threats=(*attained, *found.threats))
+            pattern, place = _pattern(cells, verdicts, problem, suppression, number), places[0]
+            threats = _threats(suppression.solved(number, problem), pattern, place)
+            # Where only a maximum or minimum takes it, no search of this problem says what would free it.
+            other = None
+            if suppression.solutions[number].hidden[place]:
+                other = _alternative(
+                    _as_it_stands(cells, verdicts, problem, suppression, number, place), pattern, place
+                )
+            return Why(
+                key, "hidden", "secondary", threats=(*attained, *threats), alternative=other, known=known
+            )
     return Why(key, "hidden", "secondary", threats=attained, known=known)
 
 
@@ -153,19 +164,38 @@ def _operands(cells: CubeCells, row: int) -> np.ndarray[tuple[int], np.dtype[np.
     return cells.derived.indices[start:end]
 
 
-def _secondary(
-    key: str,
+def _pattern(
+    cells: CubeCells, verdicts: CubePrimaries, problem: Problem, suppression: Suppression, number: int
+) -> Bools:
+    instance = suppression.solved(number, problem)
+    return problem.pattern(instance, suppression.hidden[problem.cube], cells.n_given, verdicts.known)
+
+
+def _as_it_stands(
     cells: CubeCells,
     verdicts: CubePrimaries,
     problem: Problem,
-    instance: Instance,
-    hidden: Bools,
+    suppression: Suppression,
+    number: int,
     place: int,
-    known: bool,
-) -> Why:
-    pattern = problem.pattern(instance, hidden, cells.n_given, verdicts.known)
-    found = explain(instance, pattern, place)
-    threats = tuple(
+) -> Instance:
+    """The problem as it was solved, with all hidden that a search for this cell's sake must leave so.
+
+    These are cells that went after it was solved, tied to others or for the sake of maxima and minima; and
+    those of measures that protect this one or are protected by it, which are decided one after the other.
+    """
+    solved = suppression.solved(number, problem)
+    pattern = _pattern(cells, verdicts, problem, suppression, number)
+    beyond = ~suppression.solutions[number].hidden
+    ranks = ranks_of(cells, verdicts.partner)[problem.rows]
+    beyond[: len(ranks)] |= ranks != ranks[place]
+    status = solved.status.copy()
+    status[pattern & beyond & (status == Status.FREE)] = Status.HIDDEN
+    return solved.replace(status=status)
+
+
+def _threats(instance: Instance, pattern: Bools, place: int) -> tuple[Threat, ...]:
+    return tuple(
         Threat(
             exposure.name,
             exposure.attacker,
@@ -174,15 +204,7 @@ def _secondary(
                 for relation in sorted({r for proof in exposure.certificate for r in proof})[:_MOST]
             ),
         )
-        for exposure in found.exposes[:_MOST]
-    )
-    return Why(
-        key,
-        "hidden",
-        "secondary",
-        threats=threats,
-        alternative=_alternative(instance, pattern, place),
-        known=known,
+        for exposure in explain(instance, pattern, place).exposes[:_MOST]
     )
 
 
@@ -214,9 +236,10 @@ def _alternative(instance: Instance, pattern: Bools, place: int) -> Alternative:
         return Alternative(False, 0.0, (), (), cells)
     except SolverError:
         return Alternative(False, 0.0, (), (), ())
+    now, then = instance.cost(pattern), instance.cost(found.hidden)
     return Alternative(
         True,
-        instance.cost(found.hidden) - instance.cost(pattern),
+        0.0 if np.isclose(then, now, rtol=_NOISE, atol=0) else then - now,
         tuple(_names(instance, found.hidden & ~pattern)),
         tuple(_names(instance, pattern & ~found.hidden)),
         (),

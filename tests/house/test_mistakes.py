@@ -21,9 +21,10 @@ FINDERS = (
     "app/domain/version.py", "app/domain/release_life.py", "app/pipeline/define.py",
     "app/pipeline/define_contact.py", "app/pipeline/define_cube.py", "app/pipeline/define_rules.py",
     "app/pipeline/define_sheet.py", "app/pipeline/recognise.py", "app/pipeline/toml.py",
-    "app/pipeline/shapes.py", "app/pipeline/what_if.py", "app/pipeline/members.py",
-    "app/cube/budget.py", "app/cube/conversions.py", "app/cube/evaluate.py", "app/cube/names.py",
-    "app/mdx/parser.py", "app/mdx/expressions.py", "app/mdx/reading.py", "app/mdx/tokens.py",
+    "app/pipeline/shapes.py", "app/pipeline/suppress.py", "app/pipeline/what_if.py",
+    "app/pipeline/members.py", "app/cube/budget.py", "app/cube/conversions.py", "app/cube/evaluate.py",
+    "app/cube/names.py", "app/mdx/parser.py", "app/mdx/expressions.py", "app/mdx/reading.py",
+    "app/mdx/tokens.py",
 )  # fmt: skip
 #: Calls that tell a mistake, and variables that hold a sentence until one does.
 TELLERS = {"UserError", "ConflictError", "Mistake", "wrong", "error", "add", "mistake", "tell"}

@@ -230,6 +230,8 @@ def test_the_audit_and_why_know_who_attains_a_maximum(tmp_path: Path, store: Sto
         )
         assert told.kind == "secondary"
         assert any("&[a3]" in threat.cell for threat in told.threats)
+        # What only a maximum takes, the search for sums would show for nothing.
+        assert told.alternative is None or told.alternative.extra_cost >= 0
 
 
 def test_a_total_is_no_less_than_a_maximum_that_is_told_of_a_part(tmp_path: Path, store: Store) -> None:

@@ -126,8 +126,8 @@ def test_the_option_off_changes_no_byte(tmp_path: Path) -> None:
         ran = Ran(folder, store)
         bodies.append([mark.tobytes() for mark in ran.suppression.hidden])
         assert not any(
-            instance.n != ran.problems.problems[number].instance.n
-            for number, instance in ran.suppression.instances.items()
+            ran.suppression.solved(number, problem).n != problem.instance.n
+            for number, problem in enumerate(ran.problems.problems)
         )
         store.close()
     assert bodies[0] == bodies[1]
@@ -262,9 +262,9 @@ def test_a_killed_run_ends_with_the_same_pattern(seven: Path, tmp_path: Path, wh
     ran = Ran(seven, again)
     again.close()
     assert np.array_equal(ran.hidden, expected.hidden)
-    assert [item.n for item in ran.suppression.instances.values()] == [
-        item.n for item in expected.suppression.instances.values()
-    ]
+    for number, problem in enumerate(expected.problems.problems):
+        straight_on, gone_on = (item.suppression.solved(number, problem) for item in (expected, ran))
+        assert np.array_equal(straight_on.status, gone_on.status)
 
 
 def test_a_pattern_that_leaves_a_union_is_never_released(seven: Path, store: Store) -> None:
@@ -276,8 +276,9 @@ def test_a_pattern_that_leaves_a_union_is_never_released(seven: Path, store: Sto
     hidden = np.zeros(len(cells), dtype=np.bool_)
     hidden[towns(ran, "a1", "a2")] = True
     # Whether the pattern says what must be protected or keeps silent about it.
-    for instances in (ran.suppression.instances, {}):
-        pattern = replace(ran.suppression, hidden=(hidden,), instances=instances)
+    built = tuple(problem.instance.status for problem in ran.problems.problems)
+    for altered, statuses in ((ran.suppression.altered, ran.suppression.statuses), ({}, built)):
+        pattern = replace(ran.suppression, hidden=(hidden,), altered=altered, statuses=statuses)
         report = audit_release(ran.crawl, ran.primaries, ran.problems, pattern, judge)
         assert not report.ok
         assert any("&[a1]" in item.cell and "&[a2]" in item.cell for item in report.breaches)

@@ -15,6 +15,7 @@ from app.bootstrap import publication_store, run_publication
 from app.domain.people import Role
 from app.domain.version import Files
 from app.office.office import Office
+from app.office.problems import problem_results
 from app.web.studio.parts import PARTS
 from app.web.studio.shell import create_studio
 from tests.pipeline.offices import firms, write_office
@@ -52,6 +53,20 @@ def test_every_state_is_listed_and_each_cell_leads_to_its_reason(run: tuple[Offi
     assert "Turnover · Town a1" in narrowed.text
     assert auditor.get("/studio/cells?state=raw").status_code == 400
     assert auditor.get("/studio/cells/why", params={"cell": "<script>"}).status_code == 422
+
+
+def test_no_page_promises_that_showing_a_cell_makes_the_best_pattern_cheaper(
+    run: tuple[Office, ASGIApp],
+) -> None:
+    office, studio = run
+    assert all(item.is_optimal for item in problem_results(office.store))
+    auditor = Visitor(studio).sign_in(Role.AUDITOR)
+    costs = []
+    for line in office.protection.cells("secondary").lines:
+        page = auditor.get("/studio/cells/why", params={"cell": line.key, "lang": "en"}).text
+        costs += re.findall(r"cost would change by (\S+)\.<", page)
+    assert len(costs) > 1
+    assert all(float(cost) >= 0 for cost in costs), costs
 
 
 def test_a_table_shows_each_cell_s_state(run: tuple[Office, ASGIApp]) -> None:
