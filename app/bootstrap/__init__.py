@@ -22,10 +22,11 @@ from app.pipeline.check import check_publication as check
 from app.pipeline.define import draft_publication, load_cubes, load_publication
 from app.pipeline.earlier import NO_PAST, Past
 from app.pipeline.explore import Answer, cube_asked, explore
+from app.pipeline.export import ExportedProblem
+from app.pipeline.export import export_problems as write_problems
 from app.pipeline.mondrian import import_schema, write_files
 from app.pipeline.promises import read_promises
 from app.pipeline.run import STEP_NAMES, Outcome, released_id, remembered, run
-from app.pipeline.run import export_problems as write_problems
 from app.pipeline.running import Wish
 from app.redteam.attack import Promises
 from app.redteam.report import Promise
@@ -200,8 +201,8 @@ def read_status(folder: Path) -> dict[str, Any]:
         return store.of_last_run().status()
 
 
-def export_problems(folder: Path, out: Path) -> tuple[Path, ...]:
-    """Write the problems of the last run into ``out``."""
+def export_problems(folder: Path, out: Path) -> tuple[ExportedProblem, ...]:
+    """Write the problems of the last run, as they were solved, into ``out``."""
     with publication_store(folder) as store:
         return write_problems(store.of_last_run(), out)
 

@@ -18,6 +18,7 @@ from app.domain.cube import text_in
 from app.domain.errors import UserError
 from app.domain.masked import AxisMember
 from app.pipeline.explore import Answer
+from app.pipeline.export import ExportedProblem
 
 _QUERY = re.compile(r"\s*(?:(?:--|//)[^\n]*\n\s*|/\*.*?\*/\s*)*(?:WITH|SELECT)\b", re.IGNORECASE | re.DOTALL)
 _AXES = ("COLUMNS", "ROWS", "PAGES", "SECTIONS", "CHAPTERS")
@@ -185,6 +186,18 @@ def explain(explanations: Sequence[Explanation]) -> None:
             console.print(_case(case))
         if len(explanation.cases) > _CASES:
             console.print(f"  and {len(explanation.cases) - _CASES} more cases")
+
+
+def exported(problems: Sequence[ExportedProblem], out: Path) -> None:
+    """Print which problems were written, and what the run's patterns cost by them."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for problem in problems:
+        proven = "no pattern costs less" if problem.proven else "not proven to be the least"
+        insiders = ", without the sole contributors that the run feared" if problem.insiders else ""
+        console.print(f"  {problem.path.name}: cost {problem.cost:,.6g}, {proven}{insiders}")
+    if any(problem.insiders for problem in problems):
+        console.print("JJ knows no sole contributors: without them a pattern may cost less.")
+    console.print(f"{len(problems)} problems in {out}. They hold true values: keep them as safe as the data.")
 
 
 def _case(case: Case) -> str:

@@ -276,15 +276,15 @@ def export_problems(
     folder: Folder,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the files; made if absent.")],
 ) -> None:
-    """Write each suppression problem as a .jj file, for other solvers to try.
+    """Write each suppression problem of the last run, as it was solved, as a .jj file for other solvers.
 
-    The files hold true values of cells: they are as confidential as the data.
+    The files hold true values of cells: they are as confidential as the data, and their owner's alone.
     """
     from app import bootstrap
+    from app.cli import answers
 
     with failures_in_words():
-        files = bootstrap.export_problems(folder, out)
-        typer.echo(f"{len(files)} problems in {out}. They hold true values: keep them as safe as the data.")
+        answers.exported(bootstrap.export_problems(folder, out), out)
 
 
 @app.command(rich_help_panel=_CHECK)

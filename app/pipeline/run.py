@@ -7,8 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress as suppress_errors
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from app.db.codec import digest_of
@@ -45,7 +44,6 @@ from app.pipeline.running import OPERATOR, RESULTS, Context, OpenCube, Wish
 from app.pipeline.suppress import Suppression, lowered_levels, suppress
 from app.pipeline.union_rules import UnionRules
 from app.watch.traces import span
-from solver.formats.jj import write_jj
 
 #: Changes whenever a step would give another result from the same input.
 PIPELINE_VERSION = "10"
@@ -449,32 +447,6 @@ def _not_done(
             if fingerprints.get(cube, fingerprint) != fingerprint:
                 return _changed(cube)
     return UserError(f"Step {name} has not been run on these inputs. Run it first.")
-
-
-def export_problems(store: Store, out: Path) -> tuple[Path, ...]:
-    """Write every problem of the last build as one .jj file, against outsiders: JJ knows no insiders.
-
-    Raises
-    ------
-    UserError
-        If nothing has been built.
-    OperatorError
-        If a file can't be written.
-    """
-    stored = store.step("build")
-    if stored is None:
-        raise UserError("There are no problems yet. Run the pipeline up to build first.")
-    problems: Problems = RESULTS.decode(stored.body)
-    paths = []
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for number, problem in enumerate(problems.problems, 1):
-            path = out / f"problem-{number:04d}.jj"
-            write_jj(replace(problem.instance, insiders=()), path)
-            paths.append(path)
-    except OSError as error:
-        raise OperatorError(f"The problems can't be written to {out}: {error.strerror}.") from error
-    return tuple(paths)
 
 
 def _reporter(store: Store, job: int, progress: ProgressCallback | None) -> ProgressCallback:

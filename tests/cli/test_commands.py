@@ -6,12 +6,14 @@ import json
 import os
 import re
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
 from app.cli import main, tell
@@ -164,14 +166,40 @@ def test_what_only_the_office_can_judge_does_not_alarm(capsys: pytest.CaptureFix
     assert "too narrow" not in said
 
 
-def test_exported_problems_can_be_read_by_the_solver(published: Path, tmp_path: Path) -> None:
-    from solver.instance import Instance
+def test_exported_problems_solve_to_the_costs_that_are_told(published: Path, tmp_path: Path) -> None:
+    from solver import Instance, solve
 
-    assert celosia("export-problems", str(published), str(tmp_path / "out")).returncode == 0
-    files = sorted((tmp_path / "out").glob("*.jj"))
+    out = tmp_path / "out"
+    result = celosia("export-problems", str(published), str(out))
+    assert result.returncode == 0, result.stderr
+    told = re.findall(r"(problem-\d+\.jj): cost (\S+), (no pattern costs less)?(.*)", result.stdout)
+    files = sorted(out.iterdir())
     status = json.loads(celosia("status", str(published), "--json").stdout)
     assert len(files) == status["problems"]
-    assert all(len(Instance.from_jj(file).value) for file in files)
+    assert [file.name for file in files] == [name for name, *_ in told]
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    for file, (_, cost, proven, insiders) in zip(files, told, strict=True):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert proven
+        found, expected = solve(Instance.from_jj(file)).cost, float(cost.replace(",", ""))
+        assert found <= expected * (1 + 1e-5)
+        assert insiders or found == pytest.approx(expected, rel=1e-5)
+
+
+def test_why_promises_no_saving(published: Path, tmp_path: Path) -> None:
+    """Of amounts too, of which some go because their counts are hidden."""
+    from solver import Instance, Status
+
+    assert celosia("export-problems", str(published), str(tmp_path / "out")).returncode == 0
+    instances = [Instance.from_jj(file) for file in sorted((tmp_path / "out").iterdir())]
+    (amounts, *_) = [item for item in instances if (item.status == Status.HIDDEN).any()]
+    costs = []
+    for cell in np.flatnonzero(amounts.status == Status.FREE).tolist():
+        result = celosia("why", str(published), amounts.name(cell))
+        assert result.returncode == 0, result.stderr
+        costs += re.findall(r"shown for a cost of (\S+), by", result.stdout)
+    assert costs
+    assert all(float(cost.replace(",", "")) >= 0 for cost in costs), costs
 
 
 def test_init_leaves_a_full_folder_alone(tmp_path: Path) -> None:

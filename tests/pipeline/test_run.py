@@ -20,9 +20,8 @@ from app.domain.masked import CellStatus
 from app.domain.progress import StepProgress
 from app.pipeline.define import load_publication
 from app.pipeline.promises import read_promises
-from app.pipeline.run import STEP_NAMES, Outcome, export_problems, run
+from app.pipeline.run import STEP_NAMES, Outcome, run
 from app.pipeline.running import Wish
-from solver import Instance
 from tests.databases import new_store
 from tests.jobs.forks import SERVER, die, no_room
 from tests.pipeline.offices import CUBE, SHEETS, firms, write_csv, write_office
@@ -272,18 +271,6 @@ def test_a_full_disk_is_told_and_the_next_run_goes_on(office: Path, tmp_path: Pa
 
 
 # ---------------------------------------------------------------------- neighbours
-
-
-def test_problems_are_exported_for_other_solvers(office: Path, store: Store, tmp_path: Path) -> None:
-    with pytest.raises(UserError):
-        export_problems(store, tmp_path / "out")
-    run_office(office, store)
-    files = export_problems(store, tmp_path / "out")
-    assert len(files) == store.status()["problems"]
-    assert all(Instance.from_jj(path).n > 0 for path in files)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OperatorError):
-        export_problems(store, tmp_path / "file")
 
 
 def test_promises_are_those_of_the_sensitive_cells(office: Path, store: Store) -> None:
