@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tests.cli.test_commands import assert_words, celosia
+from tests.interrupted import AT_IMPORT
 from tests.pipeline.offices import write_office
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,19 +49,7 @@ def served(folder: Path, *options: str) -> Iterator[tuple[httpx.Client, subproce
         process.wait()
 
 
-INTERRUPT = """
-import builtins, os, signal, sys
-where, sys.argv[1:2] = sys.argv[1], []
-real = builtins.__import__
-def watch(name, *rest):
-    if name == where:
-        builtins.__import__ = real
-        os.kill(os.getpid(), signal.SIGINT)
-    return real(name, *rest)
-builtins.__import__ = watch
-from app.cli import main
-main()
-"""
+INTERRUPT = AT_IMPORT + MAIN
 
 
 @pytest.mark.parametrize("module", ["typer", "scipy.sparse", "fastapi"])

@@ -17,6 +17,7 @@ import pytest
 from solver import Hierarchy, InputError, MultipleInputError, solve
 from solver.__main__ import main
 from solver.formats.case import read_case
+from tests.interrupted import AT_IMPORT
 
 CASE: dict[str, Any] = {
     "id": "h",
@@ -186,16 +187,10 @@ def test_a_name_with_a_nul_is_refused_in_one_sentence(
     assert "NUL" in told.err
 
 
-INTERRUPT = """
-import builtins, os, runpy, signal, sys
-where, sys.argv, sys.orig_argv = sys.argv[1], ["-m"], ["python", "-m", "solver", *sys.argv[2:]]
-real = builtins.__import__
-def watch(name, *rest):
-    if name == where:
-        builtins.__import__ = real
-        os.kill(os.getpid(), signal.SIGINT)
-    return real(name, *rest)
-builtins.__import__ = watch
+# As Python starts a package: it is named so while it loads.
+INTERRUPT = f"""{AT_IMPORT}
+import runpy
+sys.argv, sys.orig_argv = ["-m"], ["python", "-m", "solver", *sys.argv[1:]]
 import solver
 sys.argv = sys.orig_argv[2:]
 runpy.run_module("solver", run_name="__main__")
