@@ -178,7 +178,7 @@ class _Round:
         cells, attackers = at.cell[targets], at.attacker[targets]
         move, gamma = self.islands.push(cells, directions, levels, attackers)
         self.certificates.add(move, self.islands.levels(self.home))
-        return _Answer(asked, cells, directions, attackers, self.home[targets], gamma)
+        return _Answer(asked, targets, directions, gamma)
 
     def keep(self, answers: list[_Answer]) -> None:
         """Have answers wait for :meth:`take`."""
@@ -189,13 +189,13 @@ class _Round:
         """The requirements that are waiting (int64[k]), and the coefficients of their capacity constraints
         (float64[k, n])."""
         answers, self._answers, self.count = self._answers, [], 0
-        asked, cells, directions, attackers, home = (
-            np.concatenate([getattr(answer, name) for answer in answers])
-            for name in ("asked", "cells", "directions", "attackers", "home")
-        )
+        asked = np.concatenate([answer.asked for answer in answers])
+        targets = np.concatenate([answer.targets for answer in answers])
+        directions = np.concatenate([answer.directions for answer in answers])
         gammas = np.stack([answer.gamma for answer in answers], axis=1)
         gammas = gammas[:, np.repeat(np.arange(len(answers)), [len(answer.asked) for answer in answers])]
-        found = capacities(self._problem, self.islands.apart(gammas, home), cells, directions, attackers)
+        apart, at = self.islands.apart(gammas, self.home[targets]), self._problem.targets
+        found = capacities(self._problem, apart, at.cell[targets], directions, at.attacker[targets])
         # What is asked both ways must add up.
         order = np.argsort(asked, kind="stable")
         which, first = np.unique(asked[order], return_index=True)
@@ -207,10 +207,8 @@ class _Answer:
     """What one push gave: of whom (int64[k] each), and its duals (float64[m])."""
 
     asked: IntArray
-    cells: IntArray
+    targets: IntArray
     directions: IntArray
-    attackers: IntArray
-    home: IntArray
     gamma: FloatArray
 
 
