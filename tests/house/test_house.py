@@ -114,6 +114,38 @@ def test_no_test_is_skipped_or_sleeps() -> None:
     assert mentions(marks, "tests") == []
 
 
+def test_every_worker_collects_the_same_tests() -> None:
+    """What a test is named after is the same in every process and at every second.
+
+    A gzip file carries the second that it was written in unless told another.
+    """
+    changing = {
+        "time",
+        "time_ns",
+        "now",
+        "today",
+        "utcnow",
+        "uuid1",
+        "uuid4",
+        "urandom",
+        "getpid",
+        "token_hex",
+    }
+    found = []
+    for name, tree in trees("tests"):
+        for decorator in (d for node in ast.walk(tree) for d in getattr(node, "decorator_list", [])):
+            if "parametrize" not in ast.unparse(decorator).partition("(")[0]:
+                continue
+            for part in ast.walk(decorator):
+                if not isinstance(part, ast.Call):
+                    continue
+                called = ast.unparse(part.func).rpartition(".")[2]
+                stamped = called == "compress" and not any(word.arg == "mtime" for word in part.keywords)
+                if called in changing or (stamped and "gzip" in ast.unparse(part.func)):
+                    found.append(f"{name}:{part.lineno}: {ast.unparse(part)}")
+    assert found == []
+
+
 def test_no_registry_host_and_no_path_of_a_machine() -> None:
     hosts = "|".join(
         ("py" + r"pi\.org", "python" + "hosted", "npm" + r"js\.", r"deb\.deb" + "ian", "arti" + "factory")
