@@ -29,20 +29,22 @@ _FIT = 2e-3
 NEAR = 0.05
 #: The end of the plot, in per cent of its width.
 _EDGE = 100.0
-#: The least that hatching takes of a row of bars behind one another.
-_LEAST_VEIL = 12.0
+#: The hatched mark that stands for a hidden bar: its width in pixels, where bars have shares of the plot, and
+#: how it may be moved from the place where they begin.
+_FIXED = ("14", ("", "translate(-7)", "translate(-14)", "translate(40)"))
 
 
 @dataclass(frozen=True)
 class Mark:
     """A shape of a cell (``row``). ``spans`` say from where to where it reaches, by direction, where these
-    are places in the plot itself."""
+    are places in the plot itself. A ``fixed`` one has a size that hangs on no figure."""
 
     row: int
     tag: str
     look: frozenset[str]
     numbers: Mapping[str, float]
     spans: Mapping[str, tuple[float, float]]
+    fixed: bool = False
 
 
 def marks_of(row: int, element: HtmlElement, plot: HtmlElement) -> Iterator[Mark]:
@@ -54,7 +56,12 @@ def marks_of(row: int, element: HtmlElement, plot: HtmlElement) -> Iterator[Mark
         look = look_of(shape)
         if numbers or (look and shape.tag in SHAPES):
             here = next((a for a in shape.iterancestors("svg")), plot) is plot
-            yield Mark(row, shape.tag, look, numbers, spans_of(numbers) if here else {})
+            width, moves = _FIXED
+            fixed = shape.get("width") == width and (shape.get("transform") or "") in moves
+            if fixed:
+                # A size in pixels is none on the scale of the plot.
+                del numbers["width"]
+            yield Mark(row, shape.tag, look, numbers, spans_of(numbers) if here else {}, fixed)
 
 
 def look_of(shape: HtmlElement) -> frozenset[str]:
@@ -109,8 +116,8 @@ def read_places(
     """Read hidden marks along a direction with the scale that the shown ones give, or of too few the ticks.
 
     ``extent`` is from where to where the grid reaches, ``ticks`` are places and what stands there. Hatching
-    over the whole grid tells nothing, nor does what is left of a row of bars behind one another, nor a strip
-    at the edge beyond the grid.
+    over the whole grid tells nothing, nor does a mark of a fixed size where bars begin or behind those of its
+    row, nor a strip at the edge beyond the grid.
     """
     shown = shown_marks(marks, rows)
     bounds = extent or (0.0, _EDGE)
@@ -186,17 +193,26 @@ def _veils(mark: Mark, shown: Sequence[Mark], side: str, bounds: tuple[float, fl
         return False
     start, end = mark.spans[side]
     low, high = bounds
+    if side == "x" and mark.fixed and "veil" in mark.look:
+        return _stands_apart(mark, [other for other in shown if {"x", "y"} <= other.spans.keys()])
     # The plot is a little wider than its grid; what is longer than the plot is no hatching.
     if (
         -NEAR <= start <= low + NEAR
         and high - NEAR <= end <= max(high, _EDGE if side == "x" else high) + NEAR
     ):
         return True
-    if side == "y" or abs(end - _EDGE) > NEAR or start == end:
-        return False
-    row = mark.spans.get("y")
-    ends = [m.spans["x"][1] for m in shown if "x" in m.spans and row and m.spans.get("y") == row]
-    return start > high + NEAR or abs(start - min(max(ends, default=0.0), _EDGE - _LEAST_VEIL)) < NEAR
+    return side == "x" and abs(end - _EDGE) < NEAR and start != end and start > high + NEAR
+
+
+def _stands_apart(mark: Mark, shown: Sequence[Mark]) -> bool:
+    """Whether a mark of a fixed size stands behind the bars of its row, or where those of all rows begin."""
+    start = mark.spans["x"][0]
+    behind = [other.spans["x"][1] for other in shown if other.spans["y"] == mark.spans.get("y")]
+    if behind:
+        return abs(start - max(behind)) < NEAR
+    if abs(start) < NEAR and min((other.spans["x"][0] for other in shown), default=0.0) < NEAR:
+        return True
+    return all(min(abs(end - start) for end in other.spans["x"]) < NEAR for other in shown)
 
 
 def read_looks(marks: Sequence[Mark], rows: Sequence[TableRow]) -> Readings:

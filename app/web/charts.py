@@ -10,6 +10,7 @@ from app.domain.masked import CellStatus, MaskedCellSet
 from app.web.marks import (
     COLOURS,
     KINDS,
+    SHORT,
     Chart,
     Data,
     Kind,
@@ -20,6 +21,7 @@ from app.web.marks import (
     absent,
     count,
     data_of,
+    leftovers,
     pixels,
     room_for,
     ticks_of,
@@ -118,6 +120,8 @@ def _bar(data: Data) -> Chart:
     thick = _BAR if several == 1 else _GROUPED_BAR
     pitch = thick * several + _GAP
     zero = 100 * scale.place(0.0)
+    # On the axis where there are two sides, so that it is on neither.
+    shift = -SHORT / 2 if scale.ticks[0] < 0 else 0.0
     marks = []
     for c, category in enumerate(data.categories):
         for s in range(several):
@@ -140,7 +144,7 @@ def _bar(data: Data) -> Chart:
                     )
                 )
             else:
-                marks.append(absent(state, s, label, y, thick - 2))
+                marks.append(absent(state, s, label, zero, y, thick - 2, shift))
     return _rows("bar", data, scale, zero, pitch, marks)
 
 
@@ -161,9 +165,7 @@ def _stacked(data: Data) -> Chart:
                 width = 100 * scale.place(data.values[c][s])
                 marks.append(Mark("shown", s % COLOURS, label, data.texts[c][s], end, y, width, _BAR + 4))
                 end += width
-        # What is left of the row: it says that something is missing, not how much.
-        left = min(end, 88.0)
-        marks += veils(data.series, data.states[c], category, left, y, 100 - left, _BAR + 4)
+        marks += leftovers(data.series, data.states[c], category, end, y, _BAR + 4)
     return _rows("stacked", data, scale, 0.0, pitch, marks)
 
 

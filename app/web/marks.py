@@ -1,8 +1,9 @@
 """What charts are made of: places of marks, ready for the SVG templates, and the figures behind them.
 
 Horizontal positions are percentages, so that a chart fits any width with its letters at full size;
-vertical ones are pixels. A hidden cell has no position of its own: its hatching always covers the same
-place, whatever the value, and scales are made from shown values alone.
+vertical ones are pixels. A hidden cell has no position of its own: in place of a bar stands a short hatched
+mark of always the same size, of a point hatching from edge to edge, whatever the value. Scales are made from
+shown values alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: As many colours as the style sheet has.
 COLOURS = 8
+#: Pixels across of the mark that stands for a hidden bar, and of it with its sign and some room.
+SHORT, PLACE = 14, 40
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Mark:
-    """A bar, a segment of one, or a point. ``state`` as in a table's cell."""
+    """A bar, a segment of one, or a point. ``state`` as in a table's cell.
+
+    A mark of a fixed size has no ``width`` but a ``shift``, the pixels by which it stands beside ``x``.
+    """
 
     state: str
     series: int
@@ -51,6 +57,7 @@ class Mark:
     width: float = 0.0
     height: float = 0.0
     negative: bool = False
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -179,24 +186,37 @@ def _tick_text(value: float, scale: Scale, data: Data, style: CellStyle | None) 
     return format_value(value, CellStyle(style.format, needed, style.unit), data.language)
 
 
-def absent(state: int, series: int, label: str, y: float, height: float) -> Mark:
-    """A cell without a figure: across the whole plot, wherever its value would lie."""
-    return Mark(STATES[state], series % COLOURS, label, x=0.0, y=y, width=100.0, height=height)
+def absent(
+    state: int, series: int, label: str, x: float, y: float, height: float, shift: float = 0.0
+) -> Mark:
+    """A cell without a figure: a mark of a fixed size where bars begin, which looks like no value."""
+    return Mark(STATES[state], series % COLOURS, label, x=x, y=y, height=height, shift=shift)
 
 
 def veils(
     names: Sequence[str], states: Sequence[int], before: str, x: float, y: float, width: float, height: float
 ) -> Iterator[Mark]:
     """Hatching for the hidden cells of a place, side by side for each reason; it tells their names."""
-    told = {
-        status: [name for name, state in zip(names, states, strict=True) if state == status]
-        for status in (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED)
-    }
-    reasons = [status for status, those in told.items() if those]
-    for number, status in enumerate(reasons):
-        label = ", ".join([*filter(None, [before]), *told[status]])
+    reasons = list(_hidden_of(names, states, before))
+    for number, (state, label) in enumerate(reasons):
         part = width / len(reasons)
-        yield Mark(STATES[status], 0, label, x=x + number * part, y=y, width=part, height=height)
+        yield Mark(state, 0, label, x=x + number * part, y=y, width=part, height=height)
+
+
+def leftovers(
+    names: Sequence[str], states: Sequence[int], before: str, x: float, y: float, height: float
+) -> Iterator[Mark]:
+    """As `veils`, in marks of a fixed size behind the shown part of a row of bars."""
+    for number, (state, label) in enumerate(_hidden_of(names, states, before)):
+        yield Mark(state, 0, label, x=x, y=y, height=height, shift=PLACE * number)
+
+
+def _hidden_of(names: Sequence[str], states: Sequence[int], before: str) -> Iterator[tuple[str, str]]:
+    """The reasons why figures of a place aren't shown, each with the names of those."""
+    for status in (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED):
+        told = [name for name, state in zip(names, states, strict=True) if state == status]
+        if told:
+            yield STATES[status], ", ".join([*filter(None, [before]), *told])
 
 
 def room_for(labels: Sequence[str], short: int, middling: int) -> str:

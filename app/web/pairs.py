@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.domain.masked import CellStatus
 from app.web.marks import (
+    SHORT,
     Chart,
     Data,
     Label,
@@ -29,7 +30,7 @@ _HIDDEN = (CellStatus.CONFIDENTIAL, CellStatus.UNRELEASED)
 def pyramid(data: Data) -> Chart:
     """Two series back to back, the first category at the bottom.
 
-    Each half is a plot of its own, from its middle edge outwards; a hidden cell covers its whole half.
+    Each half is a plot of its own, from its middle edge outwards, where a hidden cell's mark stands as well.
     """
     scale = scale_over(data.shown(), steps=4)
     marks = []
@@ -39,7 +40,8 @@ def pyramid(data: Data) -> Chart:
         for s, series in enumerate(data.series):
             label = f"{category}, {series}"
             if data.states[c][s] != CellStatus.SHOWN:
-                marks.append(absent(data.states[c][s], s, label, y, _BAR))
+                middle, shift = (0.0, 0.0) if s else (100.0, -float(SHORT))
+                marks.append(absent(data.states[c][s], s, label, middle, y, _BAR, shift))
                 continue
             width = 100 * scale.place(data.values[c][s])
             x = 100 - width if s == 0 else 0.0

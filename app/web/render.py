@@ -14,6 +14,7 @@ from app.web.assets import Assets
 from app.web.charts import pixels
 from app.web.contexts import Page
 from app.web.language import translations
+from app.web.marks import SHORT
 from app.web.places import share
 
 
@@ -73,6 +74,7 @@ def environment(language: str) -> Environment:
     )
     made.filters["in_language"] = text_in
     made.filters["px"] = pixels
+    made.globals["short"] = SHORT
     return made
 
 

@@ -351,17 +351,25 @@ def test_headers_stay_in_sight_while_a_long_table_scrolls(browser: Browser, addr
     page.context.close()
 
 
-def test_a_hidden_bar_is_hatched_and_as_long_as_any_other_hidden_bar(browser: Browser, address: str) -> None:
-    page = open_page(browser, address + "/en/s/territory/places")
-    veils = page.locator("#bars .plot rect.veil")
+@pytest.mark.parametrize("chart", ["bar", "stacked", "pyramid"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_hidden_bar_is_hatched_and_looks_like_no_value(
+    browser: Browser, address: str, size: str, chart: str
+) -> None:
+    """As small as any other hidden bar, whatever room the axis has."""
+    page = open_page(browser, f"{address}/en/s/territory/towns?p.region=E&chart.stacked={chart}", size)
+    veils = page.locator("#stacked .plot rect.veil")
     widths = set()
     for index in range(veils.count()):
-        assert veils.nth(index).evaluate("r => getComputedStyle(r).fill").startswith('url("#hatch-bars")')
+        assert veils.nth(index).evaluate("r => getComputedStyle(r).fill").startswith('url("#hatch-stacked")')
         box = veils.nth(index).bounding_box()
         assert box is not None
         widths.add(round(box["width"]))
+    legend = page.locator("#stacked .legend").text_content() or ""
     page.context.close()
     assert len(widths) == 1
+    assert widths <= {14, 15}
+    assert "[c] confidential: a mark of one size" in legend
 
 
 def test_numbers_stand_under_one_another(browser: Browser, address: str) -> None:

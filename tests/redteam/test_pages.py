@@ -59,7 +59,7 @@ VEIL = bar("veil", "Cedar: confidential")
     [
         table(CLEAN),
         bars(VEIL),
-        bars(bar("veil", "Cedar: confidential", "84%", "16%")),
+        bars(bar("veil", "Cedar: confidential", "84%", "14")),
         table(CLEAN) + "<script>const values = [40, 25, null, 70, 10]</script>",
     ],
 )
@@ -78,6 +78,8 @@ def test_clean_pages_give_nothing(inner: str) -> None:
         (bars(bar("veil", "Cedar: 17")), 17),
         (bars(bar("veil", "Cedar: confidential", width="20.4%")), 17),
         (bars(bar("veil", "Cedar: confidential", "20.4%", "79.6%")), 17),
+        (bars(bar("veil", "Cedar: confidential", "20.4%", "14")), 17),
+        (bars(bar("veil", "Cedar: confidential", width="20.4")), 17),
     ],
 )
 def test_each_way_to_leak_is_seen(inner: str, value: float) -> None:

@@ -77,8 +77,21 @@ def test_a_hidden_mark_does_not_depend_on_its_value(chart: str) -> None:
     assert hidden
     assert all(mark.text == "" for mark in hidden)
     assert bars(cells, chart).hidden == int(np.count_nonzero(cells.status == CellStatus.CONFIDENTIAL))
+    assert {mark.width for mark in hidden} == ({5} if chart == "line" else {0})
     if chart == "bar":
-        assert {(mark.x, mark.width) for mark in hidden} == {(0.0, 100.0)}
+        assert {(mark.x, mark.shift) for mark in hidden} == {(0.0, 0.0)}
+
+
+def test_what_is_hidden_of_a_row_stands_behind_what_is_shown_of_it() -> None:
+    """In a mark of one size, not over what is left of the axis, which would look like the largest part."""
+    chart = bars(masked(BARS, (2, 5)), "stacked")
+    ends: dict[float, float] = {}
+    for mark in chart.marks:
+        if mark.state == "shown":
+            ends[mark.y] = max(ends.get(mark.y, 0.0), mark.x + mark.width)
+    hidden = [mark for mark in chart.marks if mark.state == "hidden"]
+    assert hidden
+    assert all((mark.x, mark.width, mark.shift) == (ends.get(mark.y, 0.0), 0, 0) for mark in hidden)
 
 
 def test_scales_come_from_shown_values_alone() -> None:
@@ -110,6 +123,8 @@ def test_negative_values_stand_on_the_other_side_of_zero() -> None:
         for mark in drawn.marks:
             if mark.state == "shown" and mark.negative:
                 assert mark.x + mark.width == pytest.approx(drawn.zero)
+            if mark.state == "hidden":
+                assert (mark.x, mark.width, mark.shift) == (drawn.zero, 0, -7)
 
 
 def test_charts_of_nothing_and_of_hidden_cells_alone_are_drawn() -> None:
@@ -154,7 +169,7 @@ def test_classes_of_a_map_come_from_shown_values_alone() -> None:
     assert f"{cells.values[largest]:,.2f}" not in " ".join(drawn.classes)
 
 
-def test_a_pyramid_has_two_halves_and_hidden_cells_fill_theirs() -> None:
+def test_a_pyramid_has_two_halves_and_hidden_cells_stand_at_the_middle() -> None:
     cells = masked(BARS, (2, 5))
     chart = bars(cells, "pyramid")
     assert chart.kind == "pyramid"
@@ -163,7 +178,8 @@ def test_a_pyramid_has_two_halves_and_hidden_cells_fill_theirs() -> None:
     assert {mark.x for mark in shown if mark.series == 1} == {0.0}
     shares = {round(mark.width / float(mark.text), 9) for mark in shown if float(mark.text)}
     assert len(shares) == 1
-    assert {(m.x, m.width) for m in chart.marks if m.state == "hidden"} == {(0.0, 100.0)}
+    hidden = {(m.series, m.x, m.width, m.shift) for m in chart.marks if m.state == "hidden"}
+    assert hidden == {(0, 100.0, 0.0, -14.0), (1, 0.0, 0.0, 0.0)}
     assert bars(masked(LINES), "pyramid").kind == "bar"
 
 
