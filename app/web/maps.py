@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from textwrap import wrap
@@ -14,6 +14,7 @@ from app.domain.masked import AxisMember, CellStatus, MaskedCellSet
 from app.domain.numbers import format_value
 from app.domain.shapes import Shapes
 from app.web.arrange import Arrangement, Hierarchies
+from app.web.labels import Label, label_of
 from app.web.scales import class_limits
 from app.web.tables import STATES, caption, grid_of
 
@@ -24,6 +25,8 @@ _PHONE, _SCREEN = 320, 900
 _ACROSS, _UPWARD = 13, 10
 #: Width of an outlined map in a file.
 _DRAWN = 868
+#: Letters in a line of names below it.
+_KEY_LETTERS = 110
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Area:
     """An area as it is drawn. ``shade`` is its class from 1, or 0 for a hidden or empty cell.
 
     ``wide`` and ``narrow`` are the lines of the name in a tile, on large screens and on phones. A tile stands
-    at ``x`` (per cent) and ``y`` (pixels); an outline has its ``path``.
+    at ``x`` (per cent) and ``y`` (pixels); an outline has its ``path``, a ``label`` in it, and the ``number``
+    that stands for its name where that doesn't fit.
     """
 
     name: str
@@ -43,6 +47,8 @@ class Area:
     x: float
     y: float
     path: str = ""
+    label: Label | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,17 @@ class AreaMap:
     empty: int
     extent: tuple[float, float] | None = None
     upright: bool = False
+
+    @property
+    def numbered(self) -> tuple[Area, ...]:
+        """Outlined areas by number: first those whose names fit on no screen."""
+        return tuple(sorted((tile for tile in self.tiles if tile.label), key=lambda tile: tile.number))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names that fit nowhere with their numbers, in lines for a file."""
+        named = (f"{tile.number}\u00a0{tile.name}" for tile in self.numbered if not tile.label.lines)  # type: ignore[union-attr]
+        return tuple(wrap(" · ".join(named), _KEY_LETTERS))
 
 
 def draw_maps(
@@ -120,7 +137,7 @@ def draw_maps(
         maps.append(
             AreaMap(
                 title=" · ".join(caption(member, language) for member in members),
-                tiles=tuple(tile for tile in tiles if shapes is None or tile.path),
+                tiles=tuple(tiles) if shapes is None else _labelled(tiles),
                 width=100 / width,
                 tile_height=_TILE,
                 height=_TILE * height if shapes is None else shapes.height * _DRAWN / shapes.width,
@@ -158,6 +175,14 @@ def outline(area: AxisMember, shapes: Shapes, cube: Cube) -> str:
     hierarchy = cube.hierarchies[index] if index is not None else None
     at = hierarchy.index_of.get(area.unique_name) if hierarchy is not None else None
     return shapes.paths.get(hierarchy.keys[at], "") if hierarchy is not None and at is not None else ""
+
+
+def _labelled(areas: Sequence[Area]) -> tuple[Area, ...]:
+    """The areas that have outlines, with their names placed, and numbered."""
+    drawn = [replace(area, label=label_of(area.name, area.path)) for area in areas if area.path]
+    order = sorted(range(len(drawn)), key=lambda at: bool((label := drawn[at].label) and label.lines))
+    number = {at: place for place, at in enumerate(order, 1)}
+    return tuple(replace(area, number=number[at]) for at, area in enumerate(drawn))
 
 
 def _lines(name: str, letters: int) -> tuple[str, ...]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
 from app.domain.errors import InternalError
 from app.domain.masked import CellStatus, MaskedCellSet
+from app.domain.shapes import Shapes
 from app.serve.answer import LiveReader
 from app.web.app import create_app
 from app.web.charts import Chart, draw, kinds_for
+from app.web.labels import label_of
 from app.web.maps import draw_maps
 from app.web.scales import class_limits, scale_over
 from tests.web.office import MemoryStore, build_cube
@@ -246,3 +250,42 @@ def test_what_hidden_figures_are_changes_no_kind_that_is_offered(hide: set[int],
         kinds_for(replace(cells, status=cells.status[:0], values=cells.values[:0]), {}, TIME, "en", True)
         == ()
     )
+
+
+def _area_path(corners: list[tuple[float, float]]) -> str:
+    steps = " ".join(f"{b[0] - a[0]:.1f} {b[1] - a[1]:.1f}" for a, b in pairwise(corners))
+    return f"M{corners[0][0]:.1f} {corners[0][1]:.1f}l{steps}z"
+
+
+@given(
+    radii=st.lists(st.floats(20, 260), min_size=5, max_size=24),
+    name=st.sampled_from(["Soria", "Villa Real", "Alisio Occidental", "Santa Cruz de la Palma"]),
+)
+def test_a_name_lies_in_its_outline_or_is_numbered(radii: list[float], name: str) -> None:
+    turns = [2 * np.pi * n / len(radii) for n in range(len(radii))]
+    corners = [
+        (300 + r * float(np.cos(t)), 300 + r * float(np.sin(t))) for r, t in zip(radii, turns, strict=True)
+    ]
+    shape = shapely.Polygon(corners).buffer(1.5)
+    label = label_of(name, _area_path(corners))
+    assert " ".join(label.lines) in (name, "")
+    if label.lines:
+        width, height = 8.0 * max(map(len, label.lines)) / 2, 7.0 * len(label.lines)
+        assert shape.contains(
+            shapely.box(label.x - width, label.y - height, label.x + width, label.y + height)
+        )
+
+
+def test_every_outlined_area_is_named_on_every_screen_and_in_files() -> None:
+    """In the area where the name fits, else by number and list; no name is there for a pointer alone."""
+    square = "l{0} 0 0 {0} -{0} 0z"
+    sizes = {"N1": 200, "N2": 90, "N3": 12, "W1": 12}
+    paths = {key: f"M{210 * n} 0{square.format(size)}" for n, (key, size) in enumerate(sizes.items())}
+    (drawn,) = draw_maps(masked(MAP), {}, build_cube(), "en", Shapes(1000, 300, paths))
+    assert {tile.name for tile in drawn.numbered} == {tile.name for tile in drawn.tiles}
+    assert [tile.number for tile in drawn.numbered] == list(range(1, len(drawn.tiles) + 1))
+    for tile in drawn.tiles:
+        assert tile.label is not None
+        named = f"{tile.number}\u00a0{tile.name}" in " ".join(drawn.key)
+        assert (" ".join(tile.label.lines) == tile.name) is not named
+    assert drawn.key
