@@ -22,7 +22,7 @@ Band = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Label:
-    """``lines`` of a name with their middle at ``x`` and ``y``; none where it doesn't fit and a number stands.
+    """``lines`` of a name with their middle at ``x`` and ``y``; none where a number stands instead.
 
     ``spot`` is the middle of the number on a small screen.
     """
