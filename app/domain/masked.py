@@ -85,7 +85,8 @@ class MaskedCellSet:
 
     ``values`` (float64[n_cells]) is nan wherever ``status`` (int8[n_cells], `CellStatus`) is not SHOWN.
     ``texts`` are the words that cells of a query's own formulas hold; such a cell is EMPTY of numbers.
-    ``by_figures`` is the layout's.
+    ``by_figures`` is the layout's, and so is ``cell``, which tells one figure met twice from two; it is empty
+    for answers to readers' own queries.
     """
 
     release_id: str
@@ -97,6 +98,7 @@ class MaskedCellSet:
     styles: tuple[CellStyle, ...]
     texts: Mapping[int, str] = field(default_factory=dict)
     by_figures: bool = False
+    cell: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
         if np.any(np.isfinite(self.values) & (self.status != CellStatus.SHOWN)):

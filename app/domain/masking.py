@@ -26,6 +26,7 @@ def mask(layout: Layout, release: Release | None) -> MaskedCellSet:
         style=layout.style,
         styles=layout.styles,
         by_figures=layout.by_figures,
+        cell=layout.cell,
     )
 
 

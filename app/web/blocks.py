@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
+import numpy as np
 from markupsafe import escape
 
 from app.domain.cube import Cube, Texts, text_in
@@ -27,7 +28,7 @@ from app.web.formats.registry import formats_for
 from app.web.language import translations
 from app.web.moves import flat, take
 from app.web.spots import place_of, said_at
-from app.web.tables import MEASURES, Toggle, caption, grid_of, lay_out, nesting
+from app.web.tables import MEASURES, SIGNS, STATES, Toggle, caption, grid_of, lay_out, nesting
 from app.web.windows import Side, page_with, pager, window
 from app.web.words import by_figures_note, file_words
 
@@ -150,11 +151,8 @@ class View:
             turns=self.query.view != "map",
             looks=looks,
         )
-        spot = place_of(self.masked, self.known, self.wanted.cell) if self.wanted.cell else None
-        page = self.wanted.page
-        if spot is not None and page == (1, 1):
-            page = page_with(self.masked, spot)
-        shown, (down, across) = window(self.masked, page)
+        spot = self._place
+        shown, (down, across) = self._window
         first = (down.first - 1, across.first - 1)
         status = self.masked.status
         table = lay_out(
@@ -190,7 +188,41 @@ class View:
             arranger=replace(arranger(subject, editing), ways=self._ways(subject)),
             pager=pager((down, across), subject),
             spot=self._spot(subject, spot) if self.wanted.cell else None,
+            signs=frozenset(
+                STATES[state]
+                for state in SIGNS
+                if any(bool(np.any(cells.status == state)) for cells in self._seen)
+            ),
         )
+
+    @cached_property
+    def _place(self) -> tuple[int, int] | None:
+        """Row and column of the cell that the address points at."""
+        return place_of(self.masked, self.known, self.wanted.cell) if self.wanted.cell else None
+
+    @cached_property
+    def _window(self) -> tuple[MaskedCellSet, tuple[Side, Side]]:
+        """The part of a large table that the page shows."""
+        page = self.wanted.page
+        if self._place is not None and page == (1, 1):
+            page = page_with(self.masked, self._place)
+        return window(self.masked, page)
+
+    @cached_property
+    def _seen(self) -> tuple[MaskedCellSet, ...]:
+        """Everything that the page shows cells of: a part of the table, a chart or maps of the whole."""
+        drawn = (self._mapped,) if self.query.view == "map" else (self.masked,) if self._kind else ()
+        return (self._window[0], *drawn)
+
+    @property
+    def confidential(self) -> frozenset[tuple[str, int]]:
+        """The figures that the page shows as confidential, each once, also among several queries.
+
+        What is worked out of the figures of a query is another figure than they are.
+        """
+        worked = f"{self.query.id} {self.wanted.show}" if self.wanted.show else ""
+        rows = (cells.cell[cells.status == CellStatus.CONFIDENTIAL] for cells in self._seen)
+        return frozenset((worked, row) for row in np.unique(np.concatenate(list(rows))).tolist())
 
     @cached_property
     def _time(self) -> frozenset[str]:
@@ -307,11 +339,14 @@ class View:
     def _maps(self) -> tuple[maps.AreaMap, ...]:
         if self.query.view != "map":
             return ()
+        shapes = self.contents.catalogue.shapes.get(str(self.query.options.get("shapes")))
+        return maps.draw_maps(self._mapped, self.query.options, self.cube, self.language, shapes)
+
+    @cached_property
+    def _mapped(self) -> MaskedCellSet:
         # An area of which there is nothing to count is drawn as one.
         wanted = maps.with_areas_down(replace(self.wanted, empty=True), self.known)
-        masked = arrange(self.published, wanted, self.cube)
-        shapes = self.contents.catalogue.shapes.get(str(self.query.options.get("shapes")))
-        return maps.draw_maps(masked, self.query.options, self.cube, self.language, shapes)
+        return arrange(self.published, wanted, self.cube)
 
     def _context(self, title: str) -> tuple[tuple[str, str], ...]:
         """What holds for the whole table: the choices, then the rest of the slicer."""

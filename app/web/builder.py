@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import numpy as np
 
 from app.domain.cube import Cube, Hierarchy, text_in
-from app.domain.masked import CellStatus
 from app.domain.observations import observations_of
 from app.domain.patience import Patience
 from app.serve.port import Asked
@@ -23,7 +22,7 @@ from app.web.language import marked as _
 from app.web.language import translations
 from app.web.pages import Site
 from app.web.refusals import RefusalError
-from app.web.tables import lay_out, level_text
+from app.web.tables import lay_out, level_text, signs_of
 from app.web.windows import window
 from app.web.words import by_figures_note, file_words
 
@@ -236,8 +235,7 @@ def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:
         title=_("Answer"),
         table=lay_out(shown, _captions(site, asked), site.language),
         context=download.context,
-        hidden=int((asked.masked.status == CellStatus.CONFIDENTIAL).sum()),
-        unreleased=int((asked.masked.status == CellStatus.UNRELEASED).sum()),
+        signs=signs_of(shown, download.words),
         note=by_figures_note(site.language) if asked.masked.by_figures else "",
         whole=shown.status.size == asked.masked.status.size,
         link=f"{site.base}{address}?{said}",
@@ -248,12 +246,6 @@ def _answer(site: Site, asked: Asked, mdx: str, address: str) -> QueryAnswer:
 def _captions(site: Site, asked: Asked) -> dict[str, dict[str, str]]:
     cube = site.contents.catalogue.cubes[asked.cube]
     return {hierarchy.unique_name: dict(hierarchy.captions) for hierarchy in cube.hierarchies}
-
-
-def _notes(asked: Asked, language: str) -> str:
-    _ = translations(language).gettext
-    signs = _("[c] is a figure that is confidential, [x] one that no table of this release shows.")
-    return f"{by_figures_note(language)} {signs}" if asked.masked.by_figures else signs
 
 
 def query_download(site: Site, asked: Asked, mdx: str, patience: Patience) -> TableDownload:
@@ -277,7 +269,7 @@ def query_download(site: Site, asked: Asked, mdx: str, patience: Patience) -> Ta
         language=language,
         number="",
         title=_("Own query of “%(cube)s”") % {"cube": caption},
-        notes=_notes(asked, language),
+        notes=by_figures_note(language) if asked.masked.by_figures else "",
         publisher=text_in(catalogue.publisher, language),
         office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
         # The same question has the same name, and no other has it.

@@ -193,7 +193,10 @@ class Elsewhere:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A query on a sheet's page: its table, and its chart or maps where it is shown as such."""
+    """A query on a sheet's page: its table, and its chart or maps where it is shown as such.
+
+    ``signs`` are the states of cells without a figure that are seen there (see `app.web.tables.STATES`).
+    """
 
     id: str
     title: str
@@ -207,6 +210,7 @@ class Block:
     pager: Pager | None
     elsewhere: Elsewhere
     spot: Spot | None
+    signs: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -219,6 +223,8 @@ class ContactLinks:
 
 @dataclass(frozen=True, eq=False)
 class SheetPage:
+    """``hidden`` counts the confidential figures on the page, each once; ``signs`` are all blocks'."""
+
     template: ClassVar[str] = "sheet.html"
     frame: Frame
     entry: SheetEntry
@@ -229,8 +235,7 @@ class SheetPage:
     before: SheetEntry | None
     after: SheetEntry | None
     hidden: int
-    empty: int
-    unreleased: int
+    signs: frozenset[str]
     address: str
     citation: str
     dataset: Markup
@@ -349,15 +354,15 @@ class BuilderPart:
 class QueryAnswer:
     """The answer to a reader's query; ``whole`` False when the page shows its beginning only.
 
-    ``note`` is what readers must know of how it came to be.
+    ``signs`` are those that are seen with what they mean, ``note`` is what readers must know of how it came
+    to be.
     """
 
     id: str
     title: str
     table: Table
     context: tuple[tuple[str, str], ...]
-    hidden: int
-    unreleased: int
+    signs: tuple[tuple[str, str], ...]
     note: str
     whole: bool
     link: str

@@ -139,6 +139,7 @@ def _reorder(table: MaskedCellSet, axes: tuple[Axis, Axis], order: Order) -> Mas
         status=table.status[order],
         values=table.values[order],
         style=table.style[order],
+        cell=table.cell[order] if len(table.cell) else table.cell,
     )
 
 

@@ -249,18 +249,22 @@ class Site:
         kept = tuple(pair for name, wanted in arrangements.items() for pair in wanted.fields(name))
         query = address_query(choices, kept)
         path = f"s/{quote(sheet.id)}"
+        views = tuple(
+            self.view(entry, definition, choices, served, arrangements[definition.id])
+            for definition, served in answers
+        )
         blocks = tuple(
-            self.view(entry, definition, choices, served, arrangements[definition.id]).block(
+            view.block(
                 tuple(
                     pair
                     for name, other in arrangements.items()
-                    if name != definition.id
+                    if name != view.query.id
                     for pair in other.fields(name)
                 ),
-                editing == definition.id,
-                looks=read_looks(fields, definition.id),
+                editing == view.query.id,
+                looks=read_looks(fields, view.query.id),
             )
-            for definition, served in answers
+            for view in views
         )
         before, after = self.contents.neighbours(sheet)
         title = text_in(sheet.title, self.language)
@@ -275,9 +279,8 @@ class Site:
             notes=markdown(text_in(sheet.notes, self.language)),
             before=before,
             after=after,
-            hidden=sum(block.table.hidden for block in blocks),
-            empty=sum(block.table.empty for block in blocks),
-            unreleased=sum(block.table.unreleased for block in blocks),
+            hidden=len(frozenset().union(*(view.confidential for view in views))),
+            signs=frozenset().union(*(block.signs for block in blocks)),
             address=self.only or f"{self.root}/{path}",
             citation=self._citation(entry, query),
             editing=any(block.arranger.editing for block in blocks),

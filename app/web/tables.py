@@ -35,6 +35,12 @@ SIGNS = {
 }
 
 
+def signs_of(masked: MaskedCellSet, words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The signs of figures that aren't shown, as far as they are there, with what they mean."""
+    told = ((CellStatus.CONFIDENTIAL, "hidden"), (CellStatus.UNRELEASED, "unreleased"))
+    return tuple((SIGNS[status], words[word]) for status, word in told if np.any(masked.status == status))
+
+
 @dataclass(frozen=True)
 class Toggle:
     """A link that opens or closes a member's branch; ``text`` says so, ``is_open`` is how it is now."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-import numpy as np
 from jinja2 import Environment
 
-from app.domain.masked import CellStatus
 from app.web.contexts import Fragment
 from app.web.formats.download import TableDownload
 from app.web.language import long_date
 from app.web.render import environment
-from app.web.tables import SIGNS
+from app.web.tables import signs_of
 from app.web.words import by_figures_note
 
 MEDIA_TYPE = "text/html; charset=utf-8"
@@ -29,11 +27,7 @@ def parts(download: TableDownload) -> Iterator[bytes]:
         title=download.title,
         context=download.context,
         table=download.table,
-        signs=tuple(
-            (SIGNS[status], download.words[word])
-            for status, word in ((CellStatus.CONFIDENTIAL, "hidden"), (CellStatus.UNRELEASED, "unreleased"))
-            if np.any(download.masked.status == status)
-        ),
+        signs=signs_of(download.masked, download.words),
         note=by_figures_note(download.language) if download.masked.by_figures else "",
         source=" · ".join(filter(None, said)),
     )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+import numpy as np
+
 from app.domain.cube import text_in
 from app.domain.masked import AxisMember, CellStatus
 from app.domain.numbers import plain_number
@@ -49,7 +51,10 @@ def parts(download: TableDownload) -> Iterator[bytes]:
     stub, heading = _variables(download)
     words = download.words
     created = download.released.strftime("%Y%m%d %H:%M")
-    signs = [f".. {words['hidden']}", f"- {words['empty']}", f"... {words['unreleased']}"]
+    seen = [(".. ", CellStatus.CONFIDENTIAL, "hidden"), ("... ", CellStatus.UNRELEASED, "unreleased")]
+    signs = [sign + words[word] for sign, status, word in seen if np.any(download.masked.status == status)]
+    # What isn't there has this sign as well.
+    signs.insert(1, f"- {words['empty']}")
     lines = [
         _say("CHARSET", "ANSI"),
         _say("AXIS-VERSION", "2013"),

@@ -23,7 +23,7 @@ from app.domain.numbers import percent_scale
 from app.domain.texts import printable
 from app.web.formats.download import TableDownload
 from app.web.language import day_or_month, long_date
-from app.web.tables import SIGNS, Table, grid_of
+from app.web.tables import SIGNS, Table, grid_of, signs_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -148,11 +148,10 @@ def _write_about(sheet: Worksheet, download: TableDownload) -> None:
 
 
 def _symbols(download: TableDownload) -> Iterator[tuple[str, str]]:
-    """The signs with what they mean; that of what isn't released where there is one."""
-    yield SIGNS[CellStatus.CONFIDENTIAL], download.words["hidden"]
-    if download.table.unreleased:
-        yield SIGNS[CellStatus.UNRELEASED], download.words["unreleased"]
-    yield SIGNS[CellStatus.EMPTY], download.words["empty"]
+    """The signs that the table has with what they mean."""
+    yield from signs_of(download.masked, download.words)
+    if download.table.empty:
+        yield SIGNS[CellStatus.EMPTY], download.words["empty"]
 
 
 def _put(sheet: Worksheet, row: int, column: int, text: str) -> SheetCell:
