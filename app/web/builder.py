@@ -248,6 +248,12 @@ def _captions(site: Site, asked: Asked) -> dict[str, dict[str, str]]:
     return {hierarchy.unique_name: dict(hierarchy.captions) for hierarchy in cube.hierarchies}
 
 
+def _notes(asked: Asked, language: str) -> str:
+    """How the answer came to be, and what those figures are that it doesn't show; each format has its signs."""
+    meanings = (meaning for _, meaning in signs_of(asked.masked, file_words(language)))
+    return " ".join([*([by_figures_note(language)] if asked.masked.by_figures else []), *meanings])
+
+
 def query_download(site: Site, asked: Asked, mdx: str, patience: Patience) -> TableDownload:
     """The answer to a reader's query, for files, which are made as long as ``patience`` lasts."""
     _ = translations(site.language).gettext
@@ -269,7 +275,7 @@ def query_download(site: Site, asked: Asked, mdx: str, patience: Patience) -> Ta
         language=language,
         number="",
         title=_("Own query of “%(cube)s”") % {"cube": caption},
-        notes=by_figures_note(language) if asked.masked.by_figures else "",
+        notes=_notes(asked, language),
         publisher=text_in(catalogue.publisher, language),
         office=text_in(catalogue.publisher or catalogue.title, catalogue.languages[0]),
         # The same question has the same name, and no other has it.

@@ -15,6 +15,7 @@ from app.domain.patience import OverdueError, Patience
 from app.serve.answer import ServedQuery
 from app.web.builder import FIELDS, NO_CUBE, QUERY_FORMATS, builder_page, query_download, written
 from app.web.desk import ANYONE, HTML, PROBLEM, Desk, body_of, caching, unread
+from app.web.documents import DocumentError, read_document
 from app.web.fields import Known, fields_of, known_among, pairs_of
 from app.web.files import file_response
 from app.web.gate import Gate, too_long
@@ -33,6 +34,7 @@ MAX_BODY = 1 << 20
 
 NO_ANSWER = _("The query can't be answered; “errors” says where and why.")
 NO_QUERY = _('There is no query: send {"mdx": "SELECT …"}, or the query itself as plain text.')
+SEND = _('Send {"mdx": "SELECT …"}, or the query itself as plain text.')
 HALF_A_LETTER = _("The query has half of a character (\\ud800 to \\udfff), which is no text.")
 
 
@@ -126,7 +128,12 @@ class Queries:
             form = named_format(fields["format"], offered)
         else:
             form = accepted_format(request.headers.get("accept", ""), offered)
-        text = await _query_of(request)
+        try:
+            text = await _query_of(request)
+        except DocumentError as error:
+            remedy = RefusalError(400, SEND).sentence(language)
+            told = f"{error.sentence(language)} {remedy}"
+            return _mistaken(told, (error.mistake(language, remedy),))
         site = self._desk.site(request, language)
 
         def answered(patience: Patience) -> Response:
@@ -148,6 +155,8 @@ async def _query_of(request: Request) -> str:
     ------
     RefusalError
         413 when it is too long, 415 when it is neither JSON nor text, 400 when there is none in it.
+    DocumentError
+        If it says that it is JSON and isn't.
     """
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind not in ("application/json", "text/plain"):
@@ -155,13 +164,13 @@ async def _query_of(request: Request) -> str:
     body = await body_of(request, MAX_BODY)
     if body is None:
         raise RefusalError(413)
-    try:
-        text = body.decode()
-        if kind == "application/json":
-            document = json.loads(text)
-            text = document.get("mdx", "") if isinstance(document, dict) else ""
-    except (ValueError, RecursionError):
-        raise RefusalError(400, NO_QUERY) from None
+    if kind == "application/json":
+        text = read_document(body).get("mdx", "")
+    else:
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            raise RefusalError(400, NO_QUERY) from None
     if not isinstance(text, str) or not text.strip():
         raise RefusalError(400, NO_QUERY)
     if any("\ud800" <= letter <= "\udfff" for letter in text):

@@ -245,3 +245,50 @@ def test_nothing_sent_before_runs_on_any_page_and_nobody_rose(office: Office, st
     }
     assert office.journal.verify().ok
     assert office.people.sign_in(NAMES[Role.ADMIN], PASSWORD) is not None
+
+
+PROGRAMS = [route for route in ROUTES if route.method == "POST" and route.path.startswith("/studio/api/")]
+
+
+@pytest.mark.parametrize("route", PROGRAMS, ids=lambda route: route.path)
+def test_programs_are_told_what_is_wrong_with_their_json(
+    office: Office, studio: ASGIApp, route: Route
+) -> None:
+    visitor = Visitor(studio, {"accept-language": "en"}).sign_in(Role.ADMIN)
+    headers = {"x-csrf-token": visitor.token, "content-type": "application/json"}
+    path = address(route, office, "1", True).replace("9" * 11, "1")
+    for body, place, word in (
+        (b'{"text": }', (1, 10), "a value is missing"),
+        (b'{\n"text": "x"', (2, 12), "ends before it is complete"),
+        (b"[]", (0, 0), "no object"),
+        (b'{"text": "\\ud800"}', None, "half of a character"),
+    ):
+        answer = visitor.ask("POST", path, content=body, headers=headers)
+        assert answer.status_code == 400
+        problem = answer.json()
+        assert word in problem["title"]
+        if place:
+            (mistake,) = problem["mistakes"]
+            assert (mistake["line"], mistake["column"], mistake["cause"]) == (*place, problem["title"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("drafts/1/complete", {"text": 1, "caret": 1}, "text"),
+        ("drafts/1/complete", {"text": "", "caret": "1"}, "caret"),
+        ("drafts/1/check", {"path": "x"}, "text"),
+        ("versions", {"parent": None, "message": ""}, "files"),
+        ("versions", {"parent": None, "files": {}}, "message"),
+        ("versions", {"parent": "7", "message": "", "files": {}}, "parent"),
+    ],
+)
+def test_programs_are_told_which_field_cannot_be_read(
+    office: Office, studio: ASGIApp, path: str, body: dict[str, object], field: str
+) -> None:
+    visitor = Visitor(studio, {"accept-language": "en"}).sign_in(Role.ADMIN)
+    draft = office.versions.begin("ada").id
+    address = f"/studio/api/{path.replace('/1/', f'/{draft}/')}"
+    answer = visitor.ask("POST", address, json=body, headers={"x-csrf-token": visitor.token})
+    assert answer.status_code == 400
+    assert answer.json()["title"].startswith(f"Field {field} of the document is missing, or isn't ")

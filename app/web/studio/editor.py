@@ -17,7 +17,7 @@ from app.web.studio.drafts import draft_as_read, draft_link, draft_of, languages
 from app.web.studio.publication import publication_link
 from app.web.studio.routes import Routes
 from app.web.studio.shell import as_document
-from app.web.studio.visit import Frame, RefusedError, Visit, quoted, status_of
+from app.web.studio.visit import A_LIST, A_NUMBER, A_TEXT, Frame, RefusedError, Visit, quoted, status_of
 
 routes = Routes()
 
@@ -248,8 +248,12 @@ def complete(visit: Visit) -> Response:
     draft = draft_of(visit)
     body = visit.json_body()
     text, caret, names = body.get("text"), body.get("caret"), body.get("parameters", [])
-    if not isinstance(text, str) or not isinstance(caret, int) or not isinstance(names, list):
-        raise RefusedError(400)
+    if not isinstance(text, str):
+        raise visit.unread("text", A_TEXT)
+    if not isinstance(caret, int):
+        raise visit.unread("caret", A_NUMBER)
+    if not isinstance(names, list):
+        raise visit.unread("parameters", A_LIST)
     known = tuple(name for name in names if isinstance(name, str))[:MOST_ON_SHEET]
     files = visit.office.versions.files(draft)
     found = visit.office.previews.complete(files, text[:100_000], caret, known, visit.language)
@@ -269,8 +273,10 @@ def check(visit: Visit) -> Response:
     draft = draft_of(visit)
     body = visit.json_body()
     path, text = body.get("path"), body.get("text")
-    if not isinstance(path, str) or not isinstance(text, str):
-        raise RefusedError(400)
+    if not isinstance(path, str):
+        raise visit.unread("path", A_TEXT)
+    if not isinstance(text, str):
+        raise visit.unread("text", A_TEXT)
     files = visit.office.versions.files(draft)
     try:
         whole = Files({**files.texts, path: text}, files.uploads)

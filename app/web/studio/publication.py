@@ -17,7 +17,7 @@ from app.office.drafting import require_rules_permission
 from app.web.contexts import Link
 from app.web.language import marked as _
 from app.web.studio.routes import Routes
-from app.web.studio.visit import Frame, RefusedError, Visit
+from app.web.studio.visit import A_NUMBER, A_TEXT, TEXTS, Frame, RefusedError, Visit
 
 routes = Routes()
 
@@ -184,8 +184,12 @@ def save_document(visit: Visit) -> Response:
     known = parent is None or (
         isinstance(parent, int) and not isinstance(parent, bool) and 0 < parent < 1 << 31
     )
-    if not whole or not isinstance(message, str) or not known:
-        raise RefusedError(400)
+    if not whole:
+        raise visit.unread("files", TEXTS)
+    if not isinstance(message, str):
+        raise visit.unread("message", A_TEXT)
+    if not known:
+        raise visit.unread("parent", A_NUMBER)
     assert isinstance(texts, dict)
     if any("\0" in text for text in (message, *texts, *texts.values())):
         raise RefusedError(400)

@@ -29,6 +29,7 @@ from app.domain.people import CITIZEN, Actor, Role
 from app.office.office import Office
 from app.web.assets import Assets, load_assets
 from app.web.contexts import LanguageLink
+from app.web.documents import HALF_A_LETTER, DocumentError, read_document
 from app.web.guard import Shield
 from app.web.language import INTERFACE, language_name, preferred, translations
 from app.web.language import marked as _
@@ -266,7 +267,7 @@ class _Studio:
         form = FormData()
         try:
             if kind == "application/json":
-                document = _document(await request.body())
+                document = _document(visit, await request.body())
             elif kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
                 form = await request.form(max_files=20, max_fields=2000, max_part_size=route.body_limit)
             elif await request.body():
@@ -353,7 +354,7 @@ def refuse(visit: Visit, error: Exception) -> Response:
     mistakes: tuple[Mistake, ...] = ()
     status, sentence = 404, ""
     if isinstance(error, RefusedError):
-        status, sentence = error.status, error.sentence
+        status, sentence, mistakes = error.status, error.sentence, error.mistakes
     elif isinstance(error, HTTPException):
         status = error.status_code
     elif isinstance(error, UserError):
@@ -441,18 +442,17 @@ def _limit_body(request: Request, limit: int) -> None:
     request._receive = counting
 
 
-def _document(body: bytes) -> Mapping[str, Any]:
+def _document(visit: Visit, body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        raise RefusedError(400) from None
-    if not isinstance(found, dict):
-        raise RefusedError(400)
+        found = read_document(body)
+    except DocumentError as error:
+        told = error.mistake(visit.language)
+        raise RefusedError(400, told.cause, (told,)) from None
     try:
         # A lone half of a pair is no letter, however it was written.
         json.dumps(found, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):
-        raise RefusedError(400) from None
+        raise RefusedError(400, visit.say(HALF_A_LETTER)) from None
     return found
 
 

@@ -29,13 +29,18 @@ HTML = "text/html; charset=utf-8"
 _HERE = re.compile(r"/studio(?:[/?][A-Za-z0-9/?=&%._~@+,:;-]*)?")
 
 
-class RefusedError(CelosiaError):
-    """A request that isn't answered; ``status`` is HTTP's."""
+#: Kinds of values of a program's document.
+A_TEXT, A_NUMBER, A_LIST, TEXTS = _("a text"), _("a whole number"), _("a list"), _("an object of texts")
 
-    def __init__(self, status: int, sentence: str = "") -> None:
+
+class RefusedError(CelosiaError):
+    """A request that isn't answered; ``status`` is HTTP's, ``mistakes`` say what is wrong where."""
+
+    def __init__(self, status: int, sentence: str = "", mistakes: tuple[Mistake, ...] = ()) -> None:
         super().__init__(status)
         self.status = status
         self.sentence = sentence
+        self.mistakes = mistakes
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,11 @@ class Visit:
         """The document that a program sent, as the shell read it."""
         found: Mapping[str, Any] = self.request.state.document
         return found
+
+    def unread(self, field: str, kind: str) -> RefusedError:
+        """What a program is told of a field of its document; ``kind`` is marked for translation."""
+        text = _("Field {field} of the document is missing, or isn't {kind}.")
+        return RefusedError(400, self.say(text, field=field, kind=self.say(kind)))
 
     # ------------------------------------------------------------------ words
 
