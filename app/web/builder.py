@@ -249,7 +249,7 @@ def _captions(site: Site, asked: Asked) -> dict[str, dict[str, str]]:
 
 
 def _notes(asked: Asked, language: str) -> str:
-    """How the answer came to be, and what those figures are that it doesn't show; each format has its signs."""
+    """How the answer came to be, and what the figures are that it hides; each format has its own signs."""
     meanings = (meaning for _, meaning in signs_of(asked.masked, file_words(language)))
     return " ".join([*([by_figures_note(language)] if asked.masked.by_figures else []), *meanings])
 
