@@ -16,6 +16,7 @@ from solver.adjusting import conflict, search
 from solver.arguments import listed, require
 from solver.audit import Exposure, find_exposures
 from solver.clock import Clock
+from solver.discreet import Discreet
 from solver.errors import InfeasibleError, InputError, InternalError, UnreachableLevelError
 from solver.explain import obstacles
 from solver.grid import Grid, as_unit, exact, grid_of, levels, needed
@@ -26,8 +27,8 @@ from solver.solution import Progress, ProgressCallback
 _WHAT = "no adjusted table is safe"
 
 
-@dataclass(frozen=True, eq=False)
-class AdjustmentReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class AdjustmentReport(Discreet):
     """What is wrong with an adjusted table; nothing, if it may be published.
 
     Attributes
@@ -56,7 +57,7 @@ class AdjustmentReport:
         return not (self.relations or self.beyond or self.near or self.changed or self.exposures)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Adjustment(Perturbed):
     """An adjusted table: fields of :class:`solver.publish.Perturbed`, and these.
 

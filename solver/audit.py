@@ -16,6 +16,7 @@ from scipy import sparse
 
 from solver.arguments import pattern, require
 from solver.clock import Clock
+from solver.discreet import Discreet
 from solver.errors import NumericalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
 from solver.intervals import Intervals
@@ -30,8 +31,8 @@ _EXACT = Fraction(1, 10**9)
 OUTSIDER = "outsider"
 
 
-@dataclass(frozen=True, eq=False)
-class Exposure:
+@dataclass(frozen=True, eq=False, repr=False)
+class Exposure(Discreet):
     """A requirement that the pattern fails.
 
     Attributes
@@ -57,8 +58,8 @@ class Exposure:
     certificate: tuple[Mapping[int, float], Mapping[int, float]]
 
 
-@dataclass(frozen=True, eq=False)
-class InsiderInterval:
+@dataclass(frozen=True, eq=False, repr=False)
+class InsiderInterval(Discreet):
     """What an attacker, most often an insider, knows of a cell that is to be protected against it.
 
     Attributes
@@ -77,8 +78,8 @@ class InsiderInterval:
     required: tuple[float, float, float]
 
 
-@dataclass(frozen=True, eq=False)
-class AuditReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditReport(Discreet):
     """What every attacker can find out.
 
     Attributes

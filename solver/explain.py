@@ -8,14 +8,15 @@ import numpy as np
 
 from solver.arguments import pattern, require, whole
 from solver.audit import Exposure, audit, exposures_among
+from solver.discreet import Discreet
 from solver.errors import InputError, Obstacle
 from solver.instance import BoolArray, Instance, IntArray, Status
 
 _MOST_TERMS = 12
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Discreet):
     """Why a pattern hides a cell.
 
     Attributes

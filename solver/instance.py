@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from solver.arguments import as_number, listed, numbers, text, told, wholes
+from solver.discreet import Discreet
 from solver.entries import row_of
 from solver.errors import InputError
 
@@ -49,8 +50,8 @@ class Status(IntEnum):
         return cls("uszxv".index(code))
 
 
-@dataclass(frozen=True, eq=False)
-class Insider:
+@dataclass(frozen=True, eq=False, repr=False)
+class Insider(Discreet):
     """An attacker who knows the values of some cells.
 
     Attributes
@@ -92,8 +93,8 @@ class Insider:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Instance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Instance(Discreet):
     """A cell suppression problem: cells, relations M y = rhs, and what an attacker knows.
 
     Attributes
@@ -228,6 +229,13 @@ class Instance:
         return read_case(source)
 
     # ------------------------------------------------------------- properties
+
+    def __repr__(self) -> str:
+        counts = ((status, int((self.status == status).sum())) for status in Status)
+        told = ", ".join(f"{count} {status.name.lower()}" for status, count in counts if count)
+        return (
+            f"Instance({self.n} cells: {told or 'none'}; {self.m} relations, {len(self.insiders)} insiders)"
+        )
 
     @property
     def n(self) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from solver.arguments import told
+from solver.discreet import Discreet
 from solver.errors import InputError
 from solver.formats.apriori import Apriori
 from solver.formats.frame import Frame, Kind, read_frame
@@ -29,8 +30,8 @@ BINARY_SUMS = 1e-12
 """Relative difference that sums of doubles may have; sums of decimals may have none."""
 
 
-@dataclass(frozen=True, eq=False)
-class TableProblem:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableProblem(Discreet):
     """A table of n cells and its suppression problem.
 
     Attributes
@@ -281,7 +282,7 @@ def build_problem(
     if violations and choices.non_additive == "refuse":
         for violation in violations:
             problems.add(
-                f"{violation}.",
+                f"{violation.sentence}.",
                 'Correct the table, or pass non_additive="recompute" or "constant".',
                 cell=violation.total,
             )

@@ -11,6 +11,7 @@ import numpy as np
 
 import solver
 from solver.arguments import choice, listed, require
+from solver.discreet import Discreet
 from solver.formats.apriori import Apriori, read_apriori
 from solver.formats.frame import write_frame
 from solver.hierarchy import TOTAL
@@ -24,8 +25,8 @@ from solver.solution import ProgressCallback
 from solver.solve import METHODS
 
 
-@dataclass(frozen=True, eq=False)
-class Protection:
+@dataclass(frozen=True, eq=False, repr=False)
+class Protection(Discreet):
     """A protected table.
 
     Attributes
@@ -47,6 +48,13 @@ class Protection:
     problem: TableProblem
     solution: solver.Solution
     audit: solver.AuditReport
+
+    def __repr__(self) -> str:
+        status, hidden = self.problem.instance.status, self.solution.hidden
+        primary = int((status == Status.SENSITIVE).sum())
+        secondary = int((hidden & (status == Status.FREE)).sum())
+        told = f"{len(status)} cells: {primary} primary, {secondary} secondary, {int(hidden.sum())} hidden"
+        return f"Protection({told}; {self.solution.status!r}, {len(self.notices)} notices)"
 
     @property
     def notices(self) -> tuple[str, ...]:

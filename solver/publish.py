@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from solver.arguments import as_number, pattern, require, told, whole
 from solver.audit import AuditReport, audit
+from solver.discreet import Discreet
 from solver.errors import InputError, NumericalError, UndecidedError
 from solver.grid import WholeArray, exact, finest, published, written
 from solver.instance import BoolArray, FloatArray, Instance, Status
@@ -23,8 +24,8 @@ _ROUNDING = 1e-9
 CLOSED = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class Perturbed:
+@dataclass(frozen=True, eq=False, repr=False)
+class Perturbed(Discreet):
     """A table with other values than the original, and what is proven about it.
 
     Attributes
@@ -138,8 +139,8 @@ def check_arguments(
     return whole(threads, "threads", 1), whole(seed, "seed", 0)
 
 
-@dataclass(frozen=True, eq=False)
-class IntervalTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class IntervalTable(Discreet):
     """A table whose hidden cells are given as intervals.
 
     Attributes

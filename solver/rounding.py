@@ -13,6 +13,7 @@ from scipy import sparse
 from solver.audit import Exposure, InsiderInterval, find_exposures, target_intervals
 from solver.clock import Clock
 from solver.conflict import fewest, named
+from solver.discreet import Discreet
 from solver.errors import InfeasibleError, InternalError, UndecidedError
 from solver.grid import Relations, WholeArray, as_unit, exact, finest, published, rounded
 from solver.instance import Instance, IntArray, Status
@@ -33,8 +34,8 @@ _SHARES = (0.4, 0.8)
 _WHAT = "no rounded table adds up"
 
 
-@dataclass(frozen=True, eq=False)
-class RoundingReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class RoundingReport(Discreet):
     """What readers who know the base can find out about the sensitive cells.
 
     Attributes
@@ -55,7 +56,7 @@ class RoundingReport:
         return not self.exposures
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rounding(Perturbed):
     """A rounded table: fields of :class:`solver.publish.Perturbed`, and these.
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from solver.discreet import Discreet
 from solver.instance import BoolArray
 
 SolutionStatus = Literal["optimal", "feasible", "infeasible"]
@@ -26,8 +27,8 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Discreet):
     """A safe suppression pattern and what is proven about it.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from solver.discreet import Discreet
 from solver.errors import InputError
 from solver.hierarchy import Hierarchy
 
@@ -20,8 +21,8 @@ EMPTY = "empty"
 STATUSES = ("s", "u", "z", "x", EMPTY)
 
 
-@dataclass(frozen=True, eq=False)
-class CellTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class CellTable(Discreet):
     """n cells as a file or frame gives them.
 
     Attributes
@@ -143,8 +144,8 @@ def relations_of(position: Ints, hierarchies: Sequence[Hierarchy]) -> Relations:
     return Relations(matrix, np.concatenate(totals), np.concatenate(dims))
 
 
-@dataclass(frozen=True)
-class Violation:
+@dataclass(frozen=True, repr=False)
+class Violation(Discreet):
     """A total that is not the sum of its parts, in exact decimals."""
 
     cell: int
@@ -158,7 +159,9 @@ class Violation:
         """Published total minus the sum of its parts."""
         return self.published - self.sum_of_parts
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """What the author of the input is told."""
         return (
             f"{self.total} is {self.published:f}, but its parts by {self.dimension} add up to "
             f"{self.sum_of_parts:f}: difference {self.difference:f}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from solver.discreet import Discreet
 from solver.hierarchy import Hierarchy
 from solver.rules import Profiles, profiles_of
 from solver.rules.profiles import Kind
@@ -19,8 +20,8 @@ from solver.table import Floats, Ints, Relations, decimal_places, group_keys
 RADIX_LIMIT = 2**62
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells(Discreet):
     """All n cells of a table, in the order of their codes.
 
     Attributes

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.discreet import Discreet
 from solver.errors import InputError
 from solver.formats.text import Numbers, did_you_mean, parse_numbers
 
@@ -48,8 +49,8 @@ def _is_missing(value: object) -> bool:
         return False
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame(Discreet):
     """The columns of a frame, and what library it came from."""
 
     columns: Mapping[str, NDArray[Any]]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.discreet import Discreet
 from solver.errors import InputError
 from solver.formats.hrc import read_codelist, read_hierarchy
 from solver.formats.tabular import STATUS_LETTERS, DelimitedText, read_delimited, scan_table
@@ -305,8 +306,8 @@ def write_rda(metadata: Metadata, path: str | Path) -> None:
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-@dataclass(frozen=True, eq=False)
-class Microdata:
+@dataclass(frozen=True, eq=False, repr=False)
+class Microdata(Discreet):
     """Units as columns, with the role of each column; what :func:`solver.protect.protect` takes.
 
     ``columns`` holds texts for dimensions, holdings, requests and status, and f8 for everything else; codes

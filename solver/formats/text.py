@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arguments import as_path
+from solver.discreet import Discreet
 from solver.errors import InputError, MultipleInputError
 
 MISSING_NUMBERS = frozenset(("", ".", "-", "NA"))
@@ -155,8 +156,8 @@ def find_file(directory: str | Path, name: str, *, file: str | None = None, line
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Numbers:
+@dataclass(frozen=True, eq=False, repr=False)
+class Numbers(Discreet):
     """A column of numbers: f8[n] (0 where missing), their exact decimals, and bool[n] masks."""
 
     value: NDArray[np.float64]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.discreet import Discreet
 from solver.errors import InputError
 from solver.rules.base import Hits, Rule
 from solver.rules.consistency import Finding, check_contributions
@@ -51,8 +52,8 @@ SECONDARY_FLAG = "D"
 VALID_FLAG = "V"
 
 
-@dataclass(frozen=True, eq=False)
-class Assessment:
+@dataclass(frozen=True, eq=False, repr=False)
+class Assessment(Discreet):
     """The verdict of the rules over n cells.
 
     Attributes

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from solver.discreet import Discreet
 from solver.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -26,8 +27,8 @@ def _floats(name: str, values: ArrayLike) -> Floats:
     return array
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+@dataclass(frozen=True, eq=False, repr=False)
+class Profiles(Discreet):
     """Contributor profiles of n cells.
 
     Parameters
