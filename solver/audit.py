@@ -326,7 +326,7 @@ def _judge(
     reach, proofs, limits = [], [], []
     for direction in (-1, 1):
         distance, gamma = intervals.multipliers(cell, direction, known)
-        multipliers = rational_multipliers(gamma)
+        multipliers = rational_multipliers(gamma, intervals.factor)
         proofs.append({relation: float(number) for relation, number in multipliers.items()})
         limits.append(proven_limit(instance, moving, cell, direction, multipliers))
         reach.append(distance)

@@ -16,6 +16,8 @@ from solver.instance import BoolArray, FloatArray, IntArray
 
 # Rounding of coefficients.
 _ALIKE = 1e-12
+#: Rows whose greatest coefficient is within this factor of 1 are left as they are.
+_EVEN = 2.0**10
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,24 @@ def keep_rows(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
     ends = np.concatenate([[0], np.cumsum(sizes[kept])])
     shape = (len(ends) - 1, matrix.shape[1])
     return sparse.csr_array((matrix.data[entries], matrix.indices[entries], ends), shape=shape)
+
+
+def evened(matrix: sparse.csr_array) -> tuple[sparse.csr_array, FloatArray]:
+    """Rows whose coefficients are of no common size brought to one, and the factor of each row.
+
+    A relation says the same in any multiple, but a program drops coefficients below 1e-9 and takes none from
+    1e15 on: a row of small ones alone would hold nothing, and what it gives away would be called safe.
+    Factors are powers of two, so that nothing is rounded; an even matrix comes back as it is.
+    """
+    largest = np.zeros(matrix.shape[0])
+    np.maximum.at(largest, row_of(matrix.indptr), np.abs(matrix.data))
+    odd = (largest > 0) & ((largest < 1 / _EVEN) | (largest > _EVEN))
+    factor = np.ones(matrix.shape[0])
+    if not odd.any():
+        return matrix, factor
+    factor[odd] = 2.0 ** -np.floor(np.log2(largest[odd]))
+    data = matrix.data * factor[row_of(matrix.indptr)]
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape), factor
 
 
 def without_repeats(matrix: sparse.csr_array) -> sparse.csr_array:

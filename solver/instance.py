@@ -26,6 +26,8 @@ BoolArray = NDArray[np.bool_]
 
 # Greatest value and weight.
 _MOST = 1e100
+# Greatest coefficient: beyond it, a relation has no terms of one size that a program takes.
+_MOST_COEF = 1e15
 
 
 class Status(IntEnum):
@@ -123,9 +125,9 @@ class Instance(Discreet):
     Raises
     ------
     InputError
-        Shapes differ, a number is not finite, a value or weight is beyond 1e100, a value lies outside its
-        bounds, a level or weight is negative, or a relation does not add up (the text lists the exact
-        differences).
+        Shapes differ, a number is not finite, a value or weight is beyond 1e100, a coefficient beyond 1e15, a
+        value lies outside its bounds, a level or weight is negative, or a relation does not add up (the text
+        lists the exact differences).
     """
 
     value: FloatArray
@@ -380,8 +382,20 @@ class Instance(Discreet):
                 cells = np.flatnonzero(wrong)
                 more = f" (and {len(cells) - 1} more cells)" if len(cells) > 1 else ""
                 raise InputError(f"{cause}{more}.", cell=self.name(int(cells[0])))
-        if not (np.isfinite(self.coefs).all() and np.isfinite(self.rhs).all()):
-            raise InputError("coefficients and right-hand sides must be finite.")
+        endless = np.flatnonzero(~np.isfinite(self.rhs))
+        if endless.size:
+            raise InputError(f"relation {endless[0]}: the right-hand side is not finite.", "Write a number.")
+        beyond = np.flatnonzero(~(np.abs(self.coefs) <= _MOST_COEF))
+        if beyond.size:
+            entry = int(beyond[0])
+            relation = int(np.searchsorted(self.indptr, entry, side="right")) - 1
+            more = f" (and {beyond.size - 1} more)" if beyond.size > 1 else ""
+            raise InputError(
+                f"relation {relation}: the coefficient {self.coefs[entry]:g} is beyond 1e15{more}, "
+                "more than linear programs take.",
+                "Divide the relation by a number, its right-hand side too, or give the cell in another unit.",
+                cell=self.name(int(self.indices[entry])),
+            )
 
     def _check_insiders(self) -> None:
         for insider in self.insiders:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from solver.claims import Claims
 from solver.clock import Clock, OutOfTimeError
-from solver.columns import linked, take_columns
+from solver.columns import evened, linked, take_columns
 from solver.entries import row_of
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
@@ -47,11 +47,13 @@ class Intervals:
         Every program was solved and every movement checked.
     claims
         The insiders' targets.
+    factor : float64[m]
+        What brings each relation's coefficients to a common size.
     """
 
     def __init__(self, instance: Instance, hidden: BoolArray, clock: Clock) -> None:
         self._instance, self._clock = instance, clock
-        self._matrix = instance.matrix
+        self._matrix, self.factor = evened(instance.matrix)
         self._lo = np.where(hidden, instance.value - instance.lower_bound, 0.0)
         self._hi = np.where(hidden, instance.upper_bound - instance.value, 0.0)
         self.up, self.down = np.zeros(instance.n), np.zeros(instance.n)
@@ -257,6 +259,8 @@ class Intervals:
                 ),
                 shape=self._matrix.shape,
             )
+            scaled, again = evened(scaled)
+            self.factor = self.factor * again
             lo, hi, level = (part / self._units for part in (self._lo, self._hi, self._plain_levels))
             self._whole = _System(scaled, lo, hi, level, self._clock)
         system = self._whole
@@ -268,7 +272,7 @@ class Intervals:
         program.hold(np.searchsorted(part, mine))
         reach, gamma = program.limit(int(np.searchsorted(part, cell)), direction)
         program.hold(_NOTHING)
-        return reach * float(self._units[cell]), gamma * float(self._units[cell])
+        return reach * float(self._units[cell]), gamma * self.factor * float(self._units[cell])
 
 
 def _snapped(reach: FloatArray, room: FloatArray) -> FloatArray:

@@ -442,5 +442,5 @@ class LinearProgram:
     @staticmethod
     def _check(code: Any, what: str) -> None:
         if code == _ERROR:
-            # It takes no coefficients beyond 1e15.
+            # It takes no coefficients from 1e15 on.
             raise NumericalError(f"HiGHS refused the {what} of a linear program")

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.columns import keep_entries, keep_rows, linked, without_repeats
+from solver.columns import evened, keep_entries, keep_rows, linked, without_repeats
 from solver.entries import row_of
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
@@ -201,7 +201,7 @@ def reduce_instance(instance: Instance) -> Reduction:
     attacker, cell, lower, upper, sliding = _gather_targets(instance)
     lo = np.where(instance.may_hide, instance.value - instance.lower_bound, 0.0)
     hi = np.where(instance.may_hide, instance.upper_bound - instance.value, 0.0)
-    matrix, root, ratio, lo, hi = merge_cells(instance.matrix, lo, hi)
+    matrix, root, ratio, lo, hi = merge_cells(evened(instance.matrix)[0], lo, hi)
     matrix = without_repeats(matrix)
     frozen = (lo <= 0) & (hi <= 0)
     known = [np.empty(0, dtype=np.int64)]
@@ -310,10 +310,11 @@ def _in_units(
 ) -> tuple[sparse.csr_array, IntArray, FloatArray, FloatArray, FloatArray]:
     units = units_of(matrix)
     if units is None:
-        return matrix, root, ratio, lo, hi
+        return evened(matrix)[0], root, ratio, lo, hi
     scaled = sparse.csr_array(
         (matrix.data * units[matrix.indices], matrix.indices, matrix.indptr), shape=matrix.shape
     )
+    scaled = evened(scaled)[0]
     return scaled, root, ratio * units[root], lo / units, hi / units
 
 

@@ -16,14 +16,20 @@ from solver.instance import BoolArray, FloatArray, Instance
 _SIMPLE = 5000
 
 
-def rational_multipliers(gamma: FloatArray) -> dict[int, Fraction]:
-    """Multipliers as simple fractions, by relation; rounding noise becomes zero."""
+def rational_multipliers(gamma: FloatArray, factor: FloatArray) -> dict[int, Fraction]:
+    """Multipliers as simple fractions, by relation; rounding noise becomes zero.
+
+    ``factor`` (float64[m], powers of two) brings each relation's coefficients to a common size.
+    """
     found = {}
-    for relation in np.flatnonzero(np.abs(gamma) > 1e-9).tolist():
-        number = Fraction(float(gamma[relation]))
+    even = gamma / factor
+    for relation in np.flatnonzero(np.abs(even) > 1e-9).tolist():
+        number = Fraction(float(even[relation]))
         simple = number.limit_denominator(_SIMPLE)
         off = abs(simple - number) / (1 + abs(number))
-        found[relation] = simple if off <= Fraction(1, 10**7) else number
+        found[relation] = (simple if off <= Fraction(1, 10**7) else number) * Fraction(
+            float(factor[relation])
+        )
     return {relation: number for relation, number in found.items() if number}
 
 

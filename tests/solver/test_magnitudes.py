@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
-from solver import InfeasibleError, InputError, Instance, protect, solve
+from solver import InfeasibleError, InputError, Instance, audit, protect, solve
+from solver.__main__ import main
 from solver.rules import Dominance, PPercent, Threshold
 
 Frame = dict[str, list[object]]
@@ -99,3 +104,64 @@ def test_what_no_sum_of_doubles_holds_is_refused(size: float, what: str) -> None
     frame: Frame = {"a": ["x", "y"], "b": ["x", "y"], "v": [size, 2.0]}
     with pytest.raises(InputError):
         protect(frame, ["a", "b"], {}, "v", [Dominance(1, 80)])
+
+
+def _scaled(size: str) -> dict[str, Any]:
+    """A small table of two relations, the second one in coefficients of a size."""
+    values = {"t": 100.0, "a": 30.0, "b": 70.0, "c": 10.0, "d": 20.0}
+    status = dict.fromkeys(values, "s") | {"a": "u", "t": "z"}
+    cells = [
+        {"id": name, "value": value, "status": status[name], "lb": 0, "lpl": 3 * (name == "a"), "upl": 3.0}
+        for name, value in values.items()
+    ]
+    equations = [
+        {"total": "t", "parts": [[1, "a"], [1, "b"]]},
+        {"total": None, "parts": [[f"-{size}", "a"], [size, "c"], [size, "d"]]},
+    ]
+    return {"case_type": "csp", "cells": cells, "equations": equations}
+
+
+@pytest.mark.parametrize("size", ["1.1e15", "1e17", "1e300", "1e400"])
+def test_a_coefficient_that_no_program_takes_is_named(
+    size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every format with file, relation and cell, before anything is computed."""
+    case, jj = tmp_path / "table.json", tmp_path / "table.jj"
+    case.write_text(json.dumps(_scaled(size)), "utf-8")
+    jj.write_text(
+        "0\n3\n0 30 30 u 0 99 3 3 0\n1 10 10 s 0 99 0 0 0\n2 20 20 s 0 99 0 0 0\n"
+        f"2\n0 0 :\n0 3 : 0 (-{size}) 1 ({size}) 2 ({size})\n",
+        "utf-8",
+    )
+    for path, cell in ((case, "a"), (jj, "0")):
+        for command in ("solve", "audit", "adjust"):
+            assert main([command, str(path)]) == 2
+            told = capsys.readouterr().err
+            assert f"{path}, cell {cell}: relation 1: the coefficient -" in told
+            assert "is beyond 1e15 (and 2 more), more than linear programs take. Divide" in told
+    matrix = np.array([[1.0, 0.0, 0.0], [-float(size), float(size), float(size)]])
+    with pytest.raises(InputError, match="cell 0: relation 1: the coefficient"):
+        Instance.from_arrays([0.0, 0.0, 0.0], matrix, status=["s", "s", "s"])
+
+
+@pytest.mark.parametrize("size", ["1e-300", "1e-14", "1e-6", "1e6", "1e15"])
+@pytest.mark.parametrize("method", ["auto", "exact", "shortest-path"])
+def test_coefficients_up_to_the_greatest_are_solved(size: str, method: str) -> None:
+    instance = Instance.from_case(_scaled(size))
+    solution = solve(instance, method)
+    assert audit(instance, solution.hidden).ok
+    assert solution.cost == solve(Instance.from_case(_scaled("1")), method).cost
+
+
+@pytest.mark.parametrize("size", ["1e-300", "1e-14", "1e-9", "1", "1e9", "1e15"])
+def test_a_relation_tells_the_same_in_any_multiple(size: str) -> None:
+    """Programs drop small coefficients: what a relation of small ones alone gives away was called safe."""
+    instance = Instance.from_case(_scaled(size))
+    report = audit(instance, np.array([False, True, True, False, False]))
+    (exposure,) = report.exposures
+    assert report.complete
+    assert exposure.interval == (30.0, 30.0)
+    # The proof is of relations as they are written: they add up to the cell alone.
+    for side, proof in zip((-1, 1), exposure.certificate, strict=True):
+        moved = instance.matrix.T @ np.array([proof.get(relation, 0.0) for relation in range(2)])
+        assert moved[1:3] == pytest.approx([side, 0.0])
