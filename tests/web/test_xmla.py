@@ -66,6 +66,10 @@ def post(address: str, body: str | bytes, **headers: str) -> httpx.Response:
     return httpx.post(address, content=content, headers=headers, timeout=60, verify=TLS)
 
 
+def command(inner: str) -> str:
+    return SOAP.format("", f'<Execute xmlns="{XMLA}"><Command>{inner}</Command><Properties/></Execute>')
+
+
 def execute(statement: str, properties: str = "") -> str:
     escaped = statement.replace("&", "&amp;").replace("<", "&lt;")
     return SOAP.format(
@@ -357,6 +361,17 @@ def test_sessions(address: str) -> None:
         ("DRILLTHROUGH SELECT [Sex].Members ON 0 FROM Tax", "drillthrough"),
         ("/* why */ drillthrough SELECT FROM Tax", "drillthrough"),
         ("CREATE SESSION SET x AS {}", "SELECT or WITH"),
+        ("DROP MEMBER [Tax].[Measures].[X]", "DROP isn't offered here"),
+        ("drop cube [Tax]", "DROP isn't offered here"),
+        ("-- tidy up\n/* now */ DROP SESSION SET x", "DROP isn't offered here"),
+        ("ALTER CUBE [Tax] UPDATE DIMENSION [Sex]", "ALTER isn't offered here"),
+        ("UPDATE CUBE [Tax] SET ([Measures].[Taxpayers]) = 1", "UPDATE isn't offered here"),
+        ("REFRESH CUBE [Tax]", "REFRESH isn't offered here"),
+        ("CALL Sentences()", "CALL isn't offered here"),
+        ("SELECT [Sex].Members ON 0 FROM Tax; DROP CUBE Tax", "has no meaning"),
+        ("{DROP}", "SELECT or WITH"),
+        (f"{'DROP' * 30} CUBE Tax", "SELECT or WITH"),
+        ("-- nothing but this", "SELECT or WITH"),
         ("SELECT [Sex].[Nobody] ON 0 FROM Tax", "1:8"),
         ("SELECT [Sex].Members ON 0 FROM Elsewhere", "There is Tax."),
         ("SELECT", "expected"),
@@ -413,7 +428,14 @@ def test_rubbish_is_a_fault(address: str, body: bytes) -> None:
         (execute("SELECT FROM Tax", "<Content>Some</Content>"), "Content"),
         (execute("SELECT FROM Tax", "<Catalog>Other</Catalog>"), "Celosia"),
         (execute("SELECT FROM Tax", "<BeginRange>x</BeginRange>"), "beginrange"),
-        (SOAP.format("", f'<Execute xmlns="{XMLA}"><Command><Alter/></Command></Execute>'), "Alter"),
+        (command("<Alter/>"), "Alter"),
+        (command("<Drop/>"), "Drop"),
+        (command("DROP CUBE Tax"), "one Statement"),
+        (command("<Statement/>DROP CUBE Tax"), "one Statement"),
+        (command("<Statement/><Drop/>"), "Drop"),
+        (command("<Statement/><Statement>DROP CUBE Tax</Statement>"), "one Statement"),
+        (command("<Statement><Drop/></Statement>"), "no elements within"),
+        (command("<Statement>DROP CUBE Tax</Statement>"), "DROP"),
     ],
 )
 def test_wrong_requests_are_faults(address: str, asked: str, told: str) -> None:

@@ -24,6 +24,8 @@ from app.web.xmla.structures import CATALOG
 MAX_BODY = 1 << 20
 _COMMENTS = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|//[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _WHOLE = re.compile("(-?)0*([0-9]+)")
+#: Letters of a statement's first word that are said back.
+_VERB = 20
 _REFUSED = {
     "DRILLTHROUGH": "Single records are not shown, so there is no drillthrough.",
     "EXPLAIN": "Plans of queries are not shown.",
@@ -89,8 +91,7 @@ def _execute(
     start = _COMMENTS.match(statement)
     word = re.split(r"\W", statement[start.end() if start else 0 :], maxsplit=1)[0].upper()
     if word not in ("SELECT", "WITH"):
-        text = _REFUSED.get(word, "Only queries are answered here: a statement starts with SELECT or WITH.")
-        raise client_fault(text)
+        raise client_fault(_REFUSED.get(word) or _unoffered(word))
     cells = _range(request, "beginrange"), _range(request, "endrange")
     try:
         served = reader.ask(catalogue.release_id, statement, patience)
@@ -107,6 +108,12 @@ def _execute(
     except OverdueError as error:
         raise client_fault(too_long(error).sentence(language)) from None
     return 200, answer("Execute", root, session), (served.stamp,)
+
+
+def _unoffered(word: str) -> str:
+    if not word.isascii() or not 1 < len(word) <= _VERB:
+        return "Only queries are answered here: a statement starts with SELECT or WITH."
+    return f"{word} isn't offered here: only queries are answered, which start with SELECT or WITH."
 
 
 def _range(request: Request, name: str) -> int:

@@ -147,10 +147,18 @@ def _statement(asked: etree._Element) -> str:
     command = _child(asked, "Command")
     if command is None:
         raise client_fault("Execute has no Command.")
-    inner = next(iter(command), None)
-    if inner is not None and _local(inner) != "Statement":
-        raise client_fault(f"The command {_local(inner)} isn't offered here; only a Statement is.")
-    return _text(inner)
+    for inner in command:
+        if _local(inner) != "Statement":
+            raise client_fault(f"The command {_local(inner)} isn't offered here; only a Statement is.")
+    statements = list(command)
+    outside = [command.text, *(inner.tail for inner in statements)]
+    if len(statements) > 1 or any(text and text.strip() for text in outside):
+        raise client_fault("A Command has one Statement, and no text beside it.")
+    statement = statements[0] if statements else None
+    if statement is not None and len(statement):
+        raise client_fault("A Statement has no elements within, only its text.")
+    # Without one it does nothing, which clients ask to see whether somebody answers.
+    return _text(statement)
 
 
 def _restrictions(asked: etree._Element) -> dict[str, tuple[str, ...]]:
