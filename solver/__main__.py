@@ -22,13 +22,14 @@ from solver.formats.convert import convert
 from solver.formats.text import parse_json, read_text
 from solver.generate import add_generate, run_generate
 from solver.instance import BoolArray, Instance, Status
-from solver.outgoing import add_output, add_search, run_adjust, run_intervals, run_round
+from solver.outgoing import DEFAULT, add_output, add_search, run_adjust, run_intervals, run_round
 from solver.solution import Progress, Solution
 from solver.solve import METHODS, solve
 
 # Exit codes: a failed audit or an infeasible problem is an answer; bad input is not.
 OK, EXPOSED, WRONG_INPUT, INFEASIBLE = 0, 1, 2, 3
 INTERRUPTED = early.INTERRUPTED
+A_PATTERN = "hidden cells, one per line, or solve --json (default: the cells that every pattern hides)"
 A_PROBLEM = "a JJ file (.jj, .csp, .gz) or a case (.json)"
 
 
@@ -98,38 +99,44 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, run: Any, text: str, file: str = A_PROBLEM) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("file", help=file)
-        command.add_argument("--json", action="store_true", help="print one JSON object")
+        command.add_argument("--json", action="store_true", help="print one JSON object (default: words)")
         command.set_defaults(run=run)
         return command
 
     solving = add("solve", _solve, "find a cheap safe pattern")
-    solving.add_argument("--method", choices=METHODS, default="auto")
-    solving.add_argument("--time-limit", type=float, metavar="SECONDS")
+    solving.add_argument("--method", choices=METHODS, default="auto", help=f"how to search {DEFAULT}")
+    add_search(solving)
     solving.add_argument(
-        "--work-limit", type=float, metavar="WORK", help="deterministic limit, about seconds"
+        "--work-limit", type=float, metavar="WORK", help="deterministic limit, about seconds (default: none)"
     )
-    solving.add_argument("--threads", type=int, default=1)
-    solving.add_argument("--seed", type=int, default=0)
-    solving.add_argument("--start", metavar="PATTERN", help="a pattern to start from")
-    solving.add_argument("--clip-levels", action="store_true", help="cut levels to what the bounds allow")
-    solving.add_argument("--output", metavar="PATTERN", help="write the hidden cells, one per line")
+    solving.add_argument("--start", metavar="PATTERN", help="a pattern to start from (default: none)")
+    solving.add_argument(
+        "--clip-levels",
+        action="store_true",
+        help="cut levels to what the bounds allow (default: refuse such levels)",
+    )
+    solving.add_argument(
+        "--output", metavar="PATTERN", help="write the hidden cells, one per line (default: not written)"
+    )
     for name, run, text in (
         ("audit", _audit, "what an attacker can find out about each hidden cell"),
         ("explain", _explain, "why a cell is hidden"),
     ):
         command = add(name, run, text)
-        command.add_argument(
-            "--pattern", metavar="PATTERN", help="hidden cells, one per line, or solve --json"
-        )
+        command.add_argument("--pattern", metavar="PATTERN", help=A_PATTERN)
         if name == "audit":
             command.add_argument(
-                "--insiders", action="store_true", help="also tell what each insider finds out of its targets"
+                "--insiders",
+                action="store_true",
+                help="also tell what each insider finds out of its targets (default: of exposed ones alone)",
             )
         if name == "explain":
             command.add_argument("--cell", required=True, help="name or number of the cell")
     adjusting = add("adjust", _adjust, "change the table so that no sensitive cell is near its value")
     adjusting.add_argument("--unit", help="changes are multiples of it (default: the last decimal written)")
-    adjusting.add_argument("--move-zeros", action="store_true", help="zeros may change too")
+    adjusting.add_argument(
+        "--move-zeros", action="store_true", help="zeros may change too (default: they stay)"
+    )
     rounding = add("round", _round, "round the table to multiples of a base so that it adds up")
     rounding.add_argument("--base", required=True, help="values become multiples of it")
     for command in (adjusting, rounding):
@@ -138,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     telling = add(
         "intervals", _intervals, "write the table with intervals for the cells that a pattern hides"
     )
-    telling.add_argument("--pattern", metavar="PATTERN", help="hidden cells, one per line, or solve --json")
+    telling.add_argument("--pattern", metavar="PATTERN", help=A_PATTERN)
     add_output(telling, problems=False)
     converting = add(
         "convert",
@@ -147,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         "a problem (.jj, .csp, .gz, case .json) or a hierarchy (.hrc, tree .json, .cdl, .csv)",
     )
     converting.add_argument("output", help="file to write; its ending tells the format")
-    converting.add_argument("--mark", help="level mark of an .hrc file, if it isn't clear from the file")
+    converting.add_argument("--mark", help="level mark of an .hrc file (default: as the file tells)")
     protecting = add(
         "protect",
         _protect,

@@ -14,6 +14,7 @@ from solver.formats.convert import write_problem
 from solver.formats.rda import Metadata, read_microdata, read_rda, read_tabular
 from solver.formats.tabular import format_delimited, read_delimited
 from solver.intake import HierarchyLike
+from solver.outgoing import add_search
 from solver.protect import Protection, protect
 from solver.rules.text import parse_rule
 from solver.solution import ProgressCallback
@@ -25,41 +26,73 @@ def add_protect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--metadata",
-        help="the .rda file that describes the data; without it the first line names the columns",
+        help="the .rda file that describes the data (default: the first line names the columns)",
     )
     add("--dims", help="columns that span the table, with commas (default: all dimensions of the metadata)")
     add("--value", help="column to add up (default: the first response; none: units are counted)")
-    add("--hierarchy", action="append", default=[], metavar="DIM=FILE", help="hierarchy of a dimension")
     add(
-        "--rule", action="append", default=[], help="freq<3, (1,85), p%%10, request:1=70,2=60, zero:5; repeat"
+        "--hierarchy",
+        action="append",
+        default=[],
+        metavar="DIM=FILE",
+        help="hierarchy of a dimension; repeat (default: flat)",
+    )
+    add(
+        "--rule",
+        action="append",
+        default=[],
+        help="freq<3, (1,85), p%%10, request:1=70,2=60, zero:5; repeat (default: none)",
     )
     add(
         "--rows",
         choices=("units", "cells"),
         help="what a row is (default: cells if there is a status column)",
     )
-    add("--count", help="of cells: column of the number of contributors")
-    add("--status", help="of cells: column of the status")
-    add("--top", help="of cells: columns of the largest contributions, with commas, the largest first")
-    add("--lpl", help="of cells: column of the lower protection level")
-    add("--upl", help="of cells: column of the upper protection level")
-    add("--weight", help="of units: column of the sampling weight")
-    add("--holding", help="of units: column of the owner")
-    add("--request", help="of units: column of the request code")
+    add("--count", help="of cells: column of the number of contributors (default: none)")
+    add("--status", help="of cells: column of the status (default: none)")
+    add(
+        "--top",
+        help="of cells: columns of the largest contributions, with commas, the largest first (default: none)",
+    )
+    add("--lpl", help="of cells: column of the lower protection level (default: none)")
+    add("--upl", help="of cells: column of the upper protection level (default: none)")
+    add("--weight", help="of units: column of the sampling weight (default: none)")
+    add("--holding", help="of units: column of the owner (default: none)")
+    add("--request", help="of units: column of the request code (default: none)")
     add("--cost", default="value", help="value, count, unit, or a column of cells (default: %(default)s)")
-    add("--apriori", help="a-priori (history) file")
+    add("--apriori", help="a-priori (history) file (default: none)")
     add("--total", default="Total", help="code of the total (default: %(default)s)")
-    add("--missing", choices=("category", "drop", "stop"), default="category", help="rows without a code")
-    add("--non-additive", choices=("refuse", "recompute", "constant"), default="refuse", help="wrong totals")
-    add("--negative-values", action="store_true", help="values may be negative")
-    add("--insiders", choices=("relations", "all", "none"), default="relations", help="single contributors")
+    add(
+        "--missing",
+        choices=("category", "drop", "stop"),
+        default="category",
+        help="rows without a code (default: %(default)s)",
+    )
+    add(
+        "--non-additive",
+        choices=("refuse", "recompute", "constant"),
+        default="refuse",
+        help="wrong totals (default: %(default)s)",
+    )
+    add(
+        "--negative-values",
+        action="store_true",
+        help="values may be negative (default: all know that they are not)",
+    )
+    add(
+        "--insiders",
+        choices=("relations", "all", "none"),
+        default="relations",
+        help="against whom single contributors are protected (default: %(default)s)",
+    )
     add("--encoding", help="of the data (default: UTF-8)")
     add("--method", default="auto", help="see solve (default: %(default)s)")
-    add("--time-limit", type=float, help="seconds")
-    add("--threads", type=int, default=1)
-    add("--seed", type=int, default=0)
+    add_search(parser)
     add("--out", help="text file for the protected table (default: standard output)")
-    add("--problem", help="also write the suppression problem: .jj, or a case (.json), which holds insiders")
+    add(
+        "--problem",
+        help="also write the problem: .jj, or a case (.json), which holds insiders (default: not written)",
+    )
 
 
 def _from_metadata(

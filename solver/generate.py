@@ -266,15 +266,25 @@ def _relations(
 def add_generate(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `generate`."""
     add = parser.add_argument
-    add("family", choices=FAMILIES)
+    add("family", choices=FAMILIES, help="kind of the table and of its rules")
     add("output", help="a .jj file, or - for standard output")
     add("--shape", required=True, help="like 50x20, or 4.4.4x30 with a hierarchy")
-    add("--primaries", type=int, default=0, help="how many (random, linked)")
-    add("--level", type=float, default=0.15, help="protection level as a part of the value")
+    add(
+        "--primaries",
+        type=int,
+        default=0,
+        help="how many sensitive cells (random, linked; default: %(default)s)",
+    )
+    add(
+        "--level",
+        type=float,
+        default=0.15,
+        help="protection level as a part of the value (default: %(default)s)",
+    )
     add("--threshold", type=int, default=4, help="of counts (default: %(default)s)")
     add("--percent", type=float, default=15.0, help="of the p%% rule (default: %(default)s)")
-    add("--unit-weights", action="store_true", help="every cell costs 1")
-    add("--seed", type=int, default=0)
+    add("--unit-weights", action="store_true", help="every cell costs 1 (default: its value)")
+    add("--seed", type=int, default=0, help="of what is drawn at random (default: %(default)s)")
 
 
 def run_generate(options: argparse.Namespace) -> int:

@@ -28,11 +28,16 @@ def add_output(parser: argparse.ArgumentParser, *, problems: bool) -> None:
     parser.add_argument("--output", metavar="TABLE", help=f"file for the table: {kinds}; default: printed")
 
 
+#: How a default is said in a help text.
+DEFAULT = "(default: %(default)s)"
+
+
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Declare the limits of a search."""
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
+    add = parser.add_argument
+    add("--time-limit", type=float, metavar="SECONDS", help="seconds to search for at most (default: none)")
+    add("--threads", type=int, default=1, help=f"components to search side by side {DEFAULT}")
+    add("--seed", type=int, default=0, help=f"of what is drawn at random {DEFAULT}")
 
 
 def run_adjust(

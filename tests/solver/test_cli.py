@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 from shared import instance_file
 
-from solver.__main__ import main
+from solver.__main__ import _parser, main
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict]:
@@ -182,3 +183,25 @@ def test_help_says_what_file_a_command_takes(command: str, capsys: pytest.Captur
         main([command, "--help"])
     told = " ".join(capsys.readouterr().out.split())
     assert ("a JJ file (.jj, .csp, .gz)" in told) == (command not in {"convert", "protect", "generate"})
+
+
+def _commands() -> dict[str, argparse.ArgumentParser]:
+    (found,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_help_says_what_every_option_does_and_what_holds_without_it(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    printed = " ".join(capsys.readouterr().out.split())
+    for action in _commands()[command]._actions:
+        assert action.help, action.dest
+        if action.required or action.dest == "help":
+            continue
+        assert action.option_strings[0] in printed
+        assert "default: " in action.help, action.option_strings
+        if action.default is not None and action.default is not False and action.default != []:
+            assert f"default: {action.default})" in printed
