@@ -264,7 +264,7 @@ def test_px_says_what_the_csv_says(
             assert pd.isna(sign)
         else:
             assert sign == (row.OBS_VALUE if row.OBS_STATUS == "A" else '"-"')
-    assert metadata["NOTE"][0].startswith(".. Conf")
+    assert metadata["NOTE"][0].startswith(".. Conf" if "Q" in set(frame.OBS_STATUS) else "- ")
     assert set(metadata["UNITS"][0].split(" / ")) == set(frame.UNIT)
     for name in captions:
         assert len(metadata[f"CODES({name})"]) == len(metadata[f"VALUES({name})"])
