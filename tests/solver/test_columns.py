@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -32,6 +32,8 @@ def test_parts_are_those_of_the_matrix(m: int, n: int, seed: int) -> None:
 
 @given(st.floats(-300, 300), st.permutations(range(3)), st.permutations(range(3)))
 def test_rows_that_differ_in_one_coefficient_stay(power: float, first: list[int], second: list[int]) -> None:
+    # Rows that differ by hardly more than rounding may stay or go.
+    assume(power == 0 or abs(power) > 1e-6)
     coefs = np.array([10.0**power, 1.0, 2.0])
     dense = np.array([coefs[first], coefs[second]])
     alike = np.allclose(dense[0] / dense[0, 0], dense[1] / dense[1, 0], rtol=1e-9, atol=0.0)
