@@ -144,7 +144,7 @@ class Search:
         if not self._cut_root():
             return
         before, limit = self.bound, self._full
-        if self._easy is not limit:
+        if self._easy is not limit and not crowded(self._problem):
             self.limit_to(self._easy, self._patience)
         if not self._converge():
             return
