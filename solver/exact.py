@@ -19,22 +19,22 @@ from solver.cuts import Cut, relation_cuts
 from solver.errors import InternalError, NumericalError
 from solver.heuristics.needs import Cover
 from solver.heuristics.rounding import Rounding
-from solver.incumbent import complete, make_safe, round_up
+from solver.incumbent import make_safe, round_up, settle
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
-from solver.master import Master, fixable, point_of
+from solver.master import Master, fixable, is_whole, point_of
 from solver.presolve import Problem
 from solver.separate import Separator, against, as_point
 
-_INTEGRAL = 1e-6
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
 _STALL, _COARSE = 12, 0.02
 _PATIENCE = 0.3
 # Part of the seconds after which a search without a safe pattern stops, as one must be found otherwise.
 _UNSAFE = 0.6
-_ROOM = 0.02
-_HOPE = 0.12
+_ROOM, _HOPE = 0.02, 0.12
+# Part of the limit after which a pattern is wanted that costs no more than so many times what isn't safe.
+_SOON, _DEAR = 0.1, 1.06
 _PART = 0.15
 _ATTEMPTS, _EASY_NODES = 40, 300
 
@@ -107,9 +107,12 @@ class Search:
         """How to make patterns of the root relaxation, once there is one."""
         return None if self._root is None else Rounding(self._problem, self._root, self._upper > 0)
 
-    def limit_to(self, clock: Clock, patience: Clock | None = None) -> None:
-        """Run on another clock from now on; `patience` is how long a first pattern may take."""
+    def limit_to(self, clock: Clock, patience: Clock | None = None, easy: Clock | None = None) -> None:
+        """Run on another clock from now on; `patience` is how long a first pattern may take, `easy` how long
+        it may go on while HiGHS solves with ease what it is asked.
+        """
         self._full, self._early = clock, clock.early(_UNSAFE)
+        self._easy = clock if easy is None else easy
         self._patience = self._early if patience is None else patience
         self._separator.clock = self._clock
 
@@ -140,9 +143,13 @@ class Search:
             self._master.add(relation_cuts(self._problem))
         if not self._cut_root():
             return
-        before = self.bound
+        before, limit = self.bound, self._full
+        if self._easy is not limit and not crowded(self._problem):
+            self.limit_to(self._easy, self._patience)
         if not self._converge():
             return
+        if self._full is not limit:
+            self.limit_to(limit, self._patience)
         gained = self.bound - before
         self._round(self._solve())
         if not self.safe or not self._cut_root():
@@ -172,8 +179,8 @@ class Search:
             if self._late:
                 break
             master.grow_older(result)
-            x = self._point(result)
-            if self._whole(x):
+            x = point_of(self._problem, result)
+            if is_whole(x):
                 cuts = self._cuts_at_pattern(x)
                 if not cuts:
                     return not self.closed
@@ -279,20 +286,30 @@ class Search:
             unsafe = self._cuts_at_pattern(borrowed.point)
             if unsafe:
                 # Half way to the root relaxation, attackers are less degenerate.
-                x = borrowed.point if self._root is None else 0.5 * (borrowed.point + self._point(self._root))
+                x = (
+                    borrowed.point
+                    if self._root is None
+                    else 0.5 * (borrowed.point + point_of(self._problem, self._root))
+                )
                 cuts += unsafe + self._separate(x, least=0.01)
-                if bound <= self.bound:
-                    # Many patterns cost the same: look for a safe one among them.
+                if bound <= self.bound or self._wants(borrowed.point):
+                    # Many patterns cost the same, of which one may be safe; or one near this is wanted.
                     self._repair(borrowed.point)
         # A safe point that is proven cheapest closes the gap by its cost.
         self.prove(bound)
         added = 0 if self.closed else self._master.add(cuts)
         return added, borrowed.exact and not borrowed.hard
 
+    def _wants(self, x: FloatArray) -> bool:
+        """Is time running, and what there is dear beside a 0/1 point that isn't safe?"""
+        return self._full.spent > _SOON and self.cost > _DEAR * self._problem.cost(x > 0.5)
+
     def _repair(self, x: FloatArray) -> None:
         """Make a 0/1 point safe at little cost."""
-        found = make_safe(self._problem, x > 0.5, self._problem.weight, self._upper > 0, self._clock)
+        clock = self._clock if self.safe else self._patience
+        found = make_safe(self._problem, x > 0.5, self._problem.weight, self._upper > 0, clock)
         if found is not None:
+            self.rounded = True
             self._accept(found.hidden, found.movements(), found)
 
     # ------------------------------------------------------------------- tree
@@ -336,8 +353,8 @@ class Search:
             zero, one = fixable(result, lower < upper, self._room(result.objective))
             if len(zero) or len(one):
                 upper[zero], lower[one] = 0.0, 1.0
-            x = self._point(result)
-            if self._whole(x):
+            x = point_of(self._problem, result)
+            if is_whole(x):
                 cuts = self._cuts_at_pattern(x)
                 if not cuts:
                     return []
@@ -404,12 +421,6 @@ class Search:
         self._charge()
         return cuts
 
-    def _point(self, result: LpResult) -> FloatArray:
-        return point_of(self._problem, result)
-
-    def _whole(self, x: FloatArray) -> bool:
-        return bool((np.minimum(x, 1 - x) < _INTEGRAL).all())
-
     def _cuts_at_pattern(self, x: FloatArray) -> list[Cut]:
         """Cuts against a 0/1 point, or none if it is safe (then it is the incumbent)."""
         hidden = x > 0.5
@@ -435,25 +446,15 @@ class Search:
             self.rounded = True
             self._accept(found.hidden, found.movements(), found)
         elif not self.safe:
-            self._settle(problem.forced | rounding.support)
+            settled = settle(problem, problem.forced | rounding.support, self._clock)
+            if settled is not None:
+                self._accept(*settled)
         if not self.safe or self._clock.out:
             return
         hidden = self.incumbent | (rounding.x > _PART)
         found = make_safe(problem, hidden, problem.weight, hidden | rounding.support, self._clock)
         if found is not None:
             self._accept(found.hidden, found.movements(), found)
-
-    def _settle(self, hidden: BoolArray) -> None:
-        """A first incumbent that contains a pattern, without search for a cheap one."""
-        moves: list[Movement] = []
-        shortfalls = check_pattern(self._problem, hidden, self._clock, moves=moves)
-        if not shortfalls:
-            self._accept(hidden, moves)
-            return
-        exposed = np.unique(np.array([shortfall.target for shortfall in shortfalls]))
-        found = complete(self._problem, hidden, exposed, self._clock)
-        if found is not None:
-            self._accept(found, moves)
 
     def _accept(
         self, hidden: BoolArray, moves: list[Movement] | None = None, cover: Cover | None = None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
+
+from solver.attack import Movement, check_pattern
 from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
 from solver.heuristics.lp import meet_within, protect_lp
@@ -40,6 +43,19 @@ def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Cloc
     except (FrozenTargetError, OutOfTimeError):
         return None
     return cover.hidden
+
+
+def settle(problem: Problem, hidden: BoolArray, clock: Clock) -> tuple[BoolArray, list[Movement]] | None:
+    """A safe pattern that contains another one (bool[n]), without search for a cheap one, and movements that
+    prove some of it; None if time did not suffice.
+    """
+    moves: list[Movement] = []
+    shortfalls = check_pattern(problem, hidden, clock, moves=moves)
+    if not shortfalls:
+        return hidden, moves
+    exposed = np.unique(np.array([shortfall.target for shortfall in shortfalls]))
+    found = complete(problem, hidden, exposed, clock)
+    return None if found is None else (found, moves)
 
 
 def make_safe(

@@ -12,6 +12,7 @@ from solver.presolve import Problem
 
 # Idle solutions before a cut is dropped; how many dropped ones are kept, and added at once.
 _OLD, _SHELVED, _RECALLED = 12, 5_000, 20
+_INTEGRAL = 1e-6
 
 
 class Master:
@@ -147,6 +148,11 @@ class _Shelf:
 def point_of(problem: Problem, result: LpResult) -> FloatArray:
     """How much a solution of the relaxation hides of each column (float64[n], 0 to 1)."""
     return np.clip(np.where(problem.forced, 1.0, result.primal), 0.0, 1.0)
+
+
+def is_whole(x: FloatArray) -> bool:
+    """Is a point (float64[n]) a pattern, up to rounding?"""
+    return bool((np.minimum(x, 1 - x) < _INTEGRAL).all())
 
 
 def fixable(result: LpResult, free: BoolArray, room: float) -> tuple[IntArray, IntArray]:

@@ -43,9 +43,7 @@ from solver.stricter import repaired, with_higher_levels
 
 _T = TypeVar("_T")
 METHODS = ("auto", "exact", *HEURISTICS)
-_AUTO_WORK = 15.0
-_KEPT = 0.3
-_RAISES = 3
+_AUTO_WORK, _KEPT, _RAISES = 15.0, 0.3, 3
 
 
 def solve(
@@ -114,8 +112,9 @@ _EXACT_LEAST = 0.3  # Seconds it may have in any case: where there are few, heur
 # On tables of so many columns for each second, and at most so many, it mostly ends with a proof: there it has
 # this part.
 _EACH_SECOND, _PROVABLE, _PROOF_SHARE = 30, 300, 0.85
-# Part of the limit of `exact` after which it hopes for a cheaper pattern, no longer for a proof.
-_PROOF = 0.85
+# Part of it while HiGHS solves with ease what is asked of it, and part of the limit of `exact` after which it
+# hopes for a cheaper pattern, no longer for a proof.
+_EASY_SHARE, _PROOF = 0.95, 0.85
 # Part of it that a first pattern near the relaxation may take.
 _PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
@@ -341,26 +340,26 @@ class _Run:
             return problem.n <= _LATE or find_network(problem) is None
         if self._method != "auto":
             return False
-        hurried = self._time_limit is not None and self._time_limit < _HURRIED and problem.n > _TINY
-        return problem.n <= _LATE and not (hurried and find_network(problem) is not None)
+        few = self._time_limit is not None and self._time_limit < _HURRIED and problem.n > _TINY
+        return problem.n <= _LATE and not (few and find_network(problem) is not None)
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
         search where these came near its bound.
         """
         clock = self._clocks[number]
-        left = clock.seconds_left
-        first = _EXACT_SHARE if left is None else min(max(_EXACT_SHARE, _EXACT_LEAST / max(left, 1e-9)), 1.0)
-        if left is not None and search.problem.n <= min(_PROVABLE, _EACH_SECOND * left):
-            first = max(first, _PROOF_SHARE)
+        left, first = clock.seconds_left, _EXACT_SHARE
+        if left is not None:
+            provable = search.problem.n <= min(_PROVABLE, _EACH_SECOND * left)
+            first = max(_PROOF_SHARE if provable else first, min(_EXACT_LEAST / max(left, 1e-9), 1.0))
         for share in (first, 1.0):
-            search.limit_to(clock.part(share), clock.part(_PATIENCE))
+            search.limit_to(*map(clock.part, (share, _PATIENCE, max(share, _EASY_SHARE))))
             search.run()
             search.limit_to(clock)
             if search.closed:
                 return
             near = search.cost - search.bound <= _NEAR * search.cost
-            late = self._is_late(search.problem) and not search.rounded
+            late = self._is_late(search.problem) and not search.rounded and not clock.out
             if not search.safe or (share < 1 and not near and late):
                 search.accept(*self._first(number, search.problem, None))
             if clock.out:
