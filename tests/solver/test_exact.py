@@ -126,6 +126,17 @@ def test_same_input_same_pattern() -> None:
     assert first.lower_bound == second.lower_bound
 
 
+def test_auto_goes_on_with_a_search_that_is_near_its_proof() -> None:
+    """A quarter of this effort isn't enough for the exact search, and nearly all of it is."""
+    instance = generate("random", "4.4.4x12", primaries=60)
+    best = solve(instance, "exact")
+    assert solve(instance, "exact", work_limit=0.2).status == "feasible"
+    auto = solve(instance, "auto", work_limit=0.8)
+    assert (auto.status, auto.cost) == ("optimal", best.cost)
+    # Where time ends before that, what HiGHS found is made safe: it is nearer than any heuristic comes.
+    assert solve(instance, "auto", work_limit=0.3).cost <= 1.03 * best.cost
+
+
 def test_on_a_small_table_auto_proves_its_pattern() -> None:
     instance = generate("random", "4x4x4", primaries=12, seed=3)
     exact = solve(instance, "exact")
