@@ -155,6 +155,8 @@ class Region:
             return None
         move = np.zeros(self._problem.n)
         move[self.columns] = result.primal
+        if result.status == "limit":
+            move[self.columns] = within_room(result.primal, lo, hi)
         # The primal simplex stops at a movement too, which the caller judges by its own relations.
         if np.abs(self._problem.matrix @ move).max(initial=0.0) > _STILL * max(1.0, float(goal.max())):
             return None
@@ -198,6 +200,13 @@ class Region:
             move[self.columns] = result.primal
             gamma[self.part.rows] = result.row_duals
         return move, gamma
+
+
+def within_room(move: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
+    """A movement (float64[k]) as far as its room goes: a program that a limit ends may be far beyond it."""
+    moving = np.flatnonzero(move)
+    room = np.where(move > 0, hi, lo)[moving]
+    return move * float((room / np.abs(move[moving])).min(initial=1.0))
 
 
 def capacities(

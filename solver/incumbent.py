@@ -10,6 +10,7 @@ import numpy as np
 from solver.attack import Movement, check_pattern
 from solver.clock import Clock, OutOfTimeError, Strict
 from solver.heuristics.cleanup import clean_up
+from solver.heuristics.light import sweep
 from solver.heuristics.lp import meet_within, protect_lp
 from solver.heuristics.needs import Cover, gather_needs
 from solver.heuristics.rounding import Rounding
@@ -23,6 +24,9 @@ _COVERS, _DEARER = 0.5, 1.08
 _CLEANING = 0.25
 # Where one in haste takes more than this part of the patience, others may not end: it is thinned first.
 _SLOW = 0.04
+# More needs than that are met together, as far as that goes: one by one, those that can't move within what is
+# hidden in any case took half of the limit.
+_MANY = 200
 
 
 def complete(problem: Problem, hidden: BoolArray, exposed: IntArray, clock: Clock) -> BoolArray | None:
@@ -111,7 +115,10 @@ def round_up(problem: Problem, rounding: Rounding, clock: Clock, patience: Clock
     covers: list[Cover] = []
     with suppress(OutOfTimeError, FrozenTargetError):
         start = Cover(problem, gather_needs(problem, Strict(patience)))
-        meet_within(start, Strict(patience))
+        if start.unmet.sum() <= _MANY:
+            meet_within(start, Strict(patience))
+        else:
+            sweep(start, start.hidden.copy(), Strict(patience))
         before = patience.spent
         covers.append(rounding.haste(start, Strict(patience)))
         if patience.spent - before > _SLOW:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from solver.attack import SLACK
+from solver.attack import SLACK, within_room
 from solver.clock import Clock
 from solver.columns import keep_entries, with_company, without_repeats
 from solver.errors import InternalError
@@ -93,9 +93,12 @@ class Together:
         self._clock.charge(self._size)
         if result.status not in ("optimal", "limit") or not len(result.primal):
             return None
+        reached = result.primal
+        if result.status == "limit":
+            reached = within_room(reached, self._lo, self._hi)
         move = np.zeros(self._problem.n)
         able = np.flatnonzero(self._joined >= 0)
-        move[self._columns[able]] = self._ratio[able] * result.primal[self._joined[able]]
+        move[self._columns[able]] = self._ratio[able] * reached[self._joined[able]]
         # The primal simplex stops at a movement too, which the caller judges by its own relations.
         if np.abs(self._problem.matrix @ move).max(initial=0.0) > _STILL * max(
             1.0, float(np.abs(move).max())

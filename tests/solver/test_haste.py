@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from solver import Progress, audit, solve
-from solver.attack import check_pattern
+from solver.attack import check_pattern, within_room
 from solver.clock import Clock
 from solver.generate import generate
 from solver.heuristics import gauss, haste
@@ -112,6 +112,13 @@ def test_boxes_alone_protect_a_roomy_table_cheaply() -> None:
     # So few cells are left to programs.
     assert len(np.unique(cover.needs.cell[cover.unmet])) <= 16
     assert cover.cost < 0.1 * problem.weight.sum()
+
+
+def test_a_movement_beyond_the_room_goes_as_far_as_that() -> None:
+    lo, hi = np.array([1.0, 5.0, 0.0]), np.array([2.0, 1.0, 0.0])
+    assert within_room(np.array([4.0, -4.0, 0.0]), lo, hi).tolist() == [2.0, -2.0, 0.0]
+    assert within_room(np.array([1.0, -4.0, 0.0]), lo, hi).tolist() == [1.0, -4.0, 0.0]
+    assert within_room(np.array([1.0, -4.0, 0.1]), lo, hi).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_cells_that_an_attacker_knows_stay_where_they_are() -> None:
