@@ -16,7 +16,7 @@ from solver.instance import BoolArray, FloatArray, IntArray
 
 # Rounding of coefficients.
 _ALIKE = 1e-12
-#: Rows whose greatest coefficient is within this factor of 1 are left as they are.
+#: Rows with a coefficient within this factor of 1 are left as they are.
 _EVEN = 2.0**10
 
 
@@ -69,20 +69,26 @@ def keep_rows(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:
 
 
 def evened(matrix: sparse.csr_array) -> tuple[sparse.csr_array, FloatArray]:
-    """Rows whose coefficients are of no common size brought to one, and the factor of each row.
+    """Rows of small coefficients alone, or of large ones alone, brought to a common size, and the factor of
+    each row.
 
     A relation says the same in any multiple, but a program drops coefficients below 1e-9 and takes none from
-    1e15 on: a row of small ones alone would hold nothing, and what it gives away would be called safe.
-    Factors are powers of two, so that nothing is rounded; an even matrix comes back as it is.
+    1e15 on: a row of small ones alone would hold nothing, and what it gives away would be called safe. Rows
+    with coefficients of either kind stay as they are: where the large one is of a cell that can't move, it
+    would make the others small. Factors are powers of two, so that nothing is rounded; an even matrix comes
+    back as it is.
     """
-    largest = np.zeros(matrix.shape[0])
-    np.maximum.at(largest, row_of(matrix.indptr), np.abs(matrix.data))
-    odd = (largest > 0) & ((largest < 1 / _EVEN) | (largest > _EVEN))
+    row, size = row_of(matrix.indptr), np.abs(matrix.data)
+    largest, smallest = np.zeros(matrix.shape[0]), np.full(matrix.shape[0], np.inf)
+    np.maximum.at(largest, row, size)
+    np.minimum.at(smallest, row[size > 0], size[size > 0])
+    unit = np.where(smallest > _EVEN, smallest, largest)
+    odd = (largest > 0) & ((largest < 1 / _EVEN) | (smallest > _EVEN))
     factor = np.ones(matrix.shape[0])
     if not odd.any():
         return matrix, factor
-    factor[odd] = 2.0 ** -np.floor(np.log2(largest[odd]))
-    data = matrix.data * factor[row_of(matrix.indptr)]
+    factor[odd] = 2.0 ** -np.floor(np.log2(unit[odd]))
+    data = matrix.data * factor[row]
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape), factor
 
 

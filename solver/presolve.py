@@ -273,7 +273,8 @@ def merge_cells(
     while True:
         lo, hi = _tighten(matrix, lo, hi)
         moving = (lo > 0) | (hi > 0)
-        matrix = keep_entries(matrix, moving[matrix.indices] & (matrix.data != 0))
+        # What can't move may have had the only large coefficient of its relation.
+        matrix = evened(keep_entries(matrix, moving[matrix.indices] & (matrix.data != 0)))[0]
         sizes = np.diff(matrix.indptr)
         single = np.flatnonzero(sizes == 1)
         if len(single):

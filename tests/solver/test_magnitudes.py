@@ -165,3 +165,51 @@ def test_a_relation_tells_the_same_in_any_multiple(size: str) -> None:
     for side, proof in zip((-1, 1), exposure.certificate, strict=True):
         moved = instance.matrix.T @ np.array([proof.get(relation, 0.0) for relation in range(2)])
         assert moved[1:3] == pytest.approx([side, 0.0])
+
+
+@pytest.mark.parametrize("row", [1e-13, 1e-7, 1.0, 1e2])
+@pytest.mark.parametrize("large", [1.0, 1e6, 1e11, 2e12, 1e13])
+def test_the_coefficient_of_a_shown_cell_says_nothing_of_the_others(large: float, row: float) -> None:
+    """Cell 0 stays within 9 and 11, as cell 3 within 4 and 6, whatever is hidden besides."""
+    matrix = np.array([[1, 1, 1, 0, 0, 0, large], [0, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0]])
+    matrix[0] *= row
+    values = np.array([10.0, 20, 30, 5, 4, 4, 1])
+    instance = Instance.from_arrays(
+        values,
+        matrix,
+        rhs=matrix @ values,
+        status=list("usssssz"),
+        lower_bound=[0, 0, 0, 4, 0, 0, 0],
+        upper_bound=[99, 99, 99, 6, 9, 9, 9],
+        lpl=[5, 0, 0, 0, 0, 0, 0],
+        upl=[5, 0, 0, 0, 0, 0, 0],
+    )
+    for count in (4, 6):
+        report = audit(instance, np.arange(7) < count)
+        assert not report.ok
+        assert [report.lower[0], report.upper[0]] == pytest.approx([9, 11])
+    for method in ("exact", "auto", "lp"):
+        with pytest.raises(InfeasibleError):
+            solve(instance, method)
+
+
+@pytest.mark.parametrize("method", ["exact", "auto", "lp"])
+def test_a_large_coefficient_of_a_cell_that_may_be_hidden_leaves_the_others_theirs(method: str) -> None:
+    """Cell 0 moves with cell 2, at a cost of 1; cell 1 hardly moves."""
+    large = 5 * 2.0**39
+    matrix = np.array([[-1.0, large, 5.0]])
+    values = np.array([41.0, -20 * 2.0**-39, -17.0])
+    instance = Instance.from_arrays(
+        values,
+        matrix,
+        rhs=matrix @ values,
+        status=list("ssu"),
+        weight=[1.0, 10_000.0, 10_000.0],
+        lower_bound=[15.0, -np.inf, -np.inf],
+        upper_bound=[np.inf, -16 * 2.0**-39, np.inf],
+        lpl=[0, 0, 3.0],
+        upl=[0, 0, 5.5],
+    )
+    solution = solve(instance, method)
+    assert solution.hidden.tolist() == [True, False, True]
+    assert audit(instance, solution.hidden).ok
