@@ -28,15 +28,13 @@ from solver.separate import Separator, against, as_point
 
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
-_STALL, _COARSE = 12, 0.02
-_PATIENCE = 0.3
+_STALL, _COARSE, _PATIENCE = 12, 0.02, 0.3
 # Part of the seconds after which a search without a safe pattern stops, as one must be found otherwise.
 _UNSAFE = 0.6
 _ROOM, _HOPE = 0.02, 0.12
 # Part of the limit after which a pattern is wanted that costs no more than so many times what isn't safe.
 _SOON, _DEAR = 0.1, 1.06
-_PART = 0.15
-_ATTEMPTS, _EASY_NODES = 40, 300
+_PART, _ATTEMPTS, _EASY_NODES = 0.15, 40, 300
 
 
 class Search:
@@ -58,6 +56,8 @@ class Search:
         Its weight, and what no pattern can go below.
     nodes, cuts
         Size of the search.
+    keen
+        Is a cheap pattern worth as much as a proof?
     problem
         The component searched.
     """
@@ -78,7 +78,7 @@ class Search:
         self.cost = problem.cost(self.incumbent)
         self.bound, self.nodes, self._supposed = 0.0, 0, np.inf
         self.moves: list[Movement] = []
-        self.cover, self.rounded = cover, False
+        self.cover, self.rounded, self.keen = cover, False, False
         self.step = cost_step(problem.weight)
         self._master = Master(problem)
         self._separator = Separator(problem, clock)
@@ -302,7 +302,7 @@ class Search:
 
     def _wants(self, x: FloatArray) -> bool:
         """Is time running, and what there is dear beside a 0/1 point that isn't safe?"""
-        return self._full.spent > _SOON and self.cost > _DEAR * self._problem.cost(x > 0.5)
+        return self.keen and self._full.spent > _SOON and self.cost > _DEAR * self._problem.cost(x > 0.5)
 
     def _repair(self, x: FloatArray) -> None:
         """Make a 0/1 point safe at little cost."""

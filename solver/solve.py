@@ -352,6 +352,7 @@ class _Run:
         if left is not None:
             provable = search.problem.n <= min(_PROVABLE, _EACH_SECOND * left)
             first = max(_PROOF_SHARE if provable else first, min(_EXACT_LEAST / max(left, 1e-9), 1.0))
+        search.keen = True
         for share in (first, 1.0):
             search.limit_to(*map(clock.part, (share, _PATIENCE, max(share, _EASY_SHARE))))
             search.run()
