@@ -120,15 +120,18 @@ def _by_tiers(cover: Cover, boxes: Boxes, seconds: float, generator: np.random.G
     tiers = np.repeat(_TIERS, _EACH).tolist()
     clock = Clock(seconds) if seconds else None
     at, left = 0, seconds
+    # Without seconds, so many cells are moved in all.
+    cells = _CELLS * min(_CORNERS / _corners(cover.problem), 1.0)
     while at < len(tiers) and len(paid):
         part = _unmet(cover)
-        steps = _CELLS / max(len(part[0]), 1) * min(_CORNERS / _corners(cover.problem), 1.0)
+        steps = cells / max(len(part[0]), 1)
         if len(part[0]) <= _FEW or (steps < 2 if clock is None else left <= 0):
             return
         most = paid[min(int(tiers[at] * len(paid)), len(paid) - 1)]
         prices = np.where(weight > most, np.inf, weight)
         prices[cover.hidden] = 0.0
         _move(cover, boxes, part, prices, generator, _VARIED)
+        cells -= len(part[0])
         if clock is not None:
             began, left = left, clock.seconds_left or 0.0
             steps = _QUICKER * left / max(began - left, 1e-9)
