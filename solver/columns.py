@@ -78,7 +78,10 @@ def evened(matrix: sparse.csr_array) -> tuple[sparse.csr_array, FloatArray]:
     would make the others small. Factors are powers of two, so that nothing is rounded; an even matrix comes
     back as it is.
     """
-    row, size = row_of(matrix.indptr), np.abs(matrix.data)
+    size = np.abs(matrix.data)
+    if size.min(initial=1.0) >= 1 / _EVEN and size.max(initial=1.0) <= _EVEN:
+        return matrix, np.ones(matrix.shape[0])
+    row = row_of(matrix.indptr)
     largest, smallest = np.zeros(matrix.shape[0]), np.full(matrix.shape[0], np.inf)
     np.maximum.at(largest, row, size)
     np.minimum.at(smallest, row[size > 0], size[size > 0])
