@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from solver.cuts import Cut
-from solver.instance import FloatArray
+from solver.instance import BoolArray, FloatArray
 from solver.lp import CutPool, LinearProgram
 from solver.presolve import Problem
 from solver.swaps import worthwhile
@@ -72,6 +72,7 @@ def borrow(
     seconds: float | None,
     seed: int = 0,
     pool: bool = True,
+    given: BoolArray | None = None,
 ) -> Borrowed:
     """Solve the program of the known cuts for some nodes.
 
@@ -89,6 +90,8 @@ def borrow(
         Limits of the run.
     pool
         Take over HiGHS's root cuts.
+    given : bool[n], optional
+        A pattern that satisfies all of this, as HiGHS's incumbent.
     """
     open_ = np.flatnonzero(lower < upper)
     fixed = np.where(lower >= upper, lower, 0.0)
@@ -113,6 +116,8 @@ def borrow(
         seed=seed,
     )
     program.skip_heuristics()
+    if given is not None:
+        program.propose(np.arange(len(open_)), given[open_].astype(np.float64))
     if pool:
         program.keep_cuts()
     allowed = max(int(_SIZE / (len(open_) * len(rhs) + 1)), 1)

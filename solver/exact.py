@@ -11,56 +11,32 @@ from contextlib import suppress
 
 import numpy as np
 
-from solver.attack import Movement, check_pattern
-from solver.borrow import borrow, crowded
-from solver.branching import Brancher, Frontier, Node, Suppositions, cost_step
+from solver.borrow import Borrowed, borrow, crowded
+from solver.branching import Brancher, Frontier, Node, Suppositions
 from solver.clock import Clock, OutOfTimeError
 from solver.cuts import Cut, relation_cuts
-from solver.errors import InternalError, NumericalError
+from solver.errors import NumericalError
 from solver.heuristics.needs import Cover
-from solver.heuristics.rounding import Rounding
-from solver.incumbent import make_safe, round_up, settle
-from solver.instance import BoolArray, FloatArray, IntArray
+from solver.incumbent import make_safe
+from solver.instance import BoolArray, FloatArray
 from solver.lp import LpResult
-from solver.master import Master, fixable, is_whole, point_of
+from solver.master import fixable, is_whole, point_of
 from solver.presolve import Problem
-from solver.separate import Separator, against, as_point
+from solver.relaxation import Relaxation
 
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
 _STALL, _COARSE, _PATIENCE = 12, 0.02, 0.3
-# Part of the seconds after which a search without a safe pattern stops, as one must be found otherwise.
-_UNSAFE = 0.6
 _ROOM, _HOPE = 0.02, 0.12
+_ATTEMPTS, _EASY_NODES = 40, 300
 # Part of the limit after which a pattern is wanted that costs no more than so many times what isn't safe.
 _SOON, _DEAR = 0.1, 1.06
-_PART, _ATTEMPTS, _EASY_NODES = 0.15, 40, 300
+# Programs of few columns in a row, and how much the relaxation hides of a column that is among them.
+_NEAR_ROUNDS, _HIDES = 10, 1e-6
 
 
-class Search:
-    """Branch and cut on a component.
-
-    Attributes
-    ----------
-    incumbent : bool[n]
-        Best pattern so far; everything until one is found.
-    safe
-        Is the incumbent known to be safe?
-    moves
-        Movements (float64[n]) that prove it, if they are at hand.
-    cover
-        It with all movements known, if a heuristic made it.
-    rounded
-        Did a pattern come of the relaxation?
-    cost, bound
-        Its weight, and what no pattern can go below.
-    nodes, cuts
-        Size of the search.
-    keen
-        Is a cheap pattern worth as much as a proof?
-    problem
-        The component searched.
-    """
+class Search(Relaxation):
+    """Branch and cut on a component."""
 
     def __init__(
         self,
@@ -70,59 +46,11 @@ class Search:
         report: Callable[[str, float, float], None],
         cover: Cover | None = None,
     ) -> None:
-        self.problem = self._problem = problem
-        self._report = report
-        # The cheapest pattern costs no more than hiding everything, if any pattern is safe at all.
-        self.safe = incumbent is not None
-        self.incumbent: BoolArray = np.ones(problem.n, dtype=np.bool_) if incumbent is None else incumbent
-        self.cost = problem.cost(self.incumbent)
-        self.bound, self.nodes, self._supposed = 0.0, 0, np.inf
-        self.moves: list[Movement] = []
-        self.cover, self.rounded, self.keen = cover, False, False
-        self.step = cost_step(problem.weight)
-        self._master = Master(problem)
-        self._separator = Separator(problem, clock)
-        self.limit_to(clock)
-        self._charged, self._next_round = 0.0, 1
-        self._lower, self._upper = self._master.lower.copy(), self._master.upper.copy()
+        super().__init__(problem, clock, incumbent, report, cover)
+        self._next_round = 1
         self._brancher = Brancher(problem, self._master, self._solve, self._cutoff)
-        self._root: LpResult | None = None
-
-    @property
-    def cuts(self) -> int:
-        """Cuts in the program."""
-        return len(self._master.cuts)
-
-    @property
-    def closed(self) -> bool:
-        """Is the incumbent proven optimal?"""
-        return self.safe and self.bound >= self.cost - self._tolerance
-
-    @property
-    def _tolerance(self) -> float:
-        return 1e-9 * max(1.0, self.cost)
-
-    @property
-    def rounding(self) -> Rounding | None:
-        """How to make patterns of the root relaxation, once there is one."""
-        return None if self._root is None else Rounding(self._problem, self._root, self._upper > 0)
-
-    def limit_to(self, clock: Clock, patience: Clock | None = None, easy: Clock | None = None) -> None:
-        """Run on another clock from now on; `patience` is how long a first pattern may take, `easy` how long
-        it may go on while HiGHS solves with ease what it is asked.
-        """
-        self._full, self._early = clock, clock.early(_UNSAFE)
-        self._easy = clock if easy is None else easy
-        self._patience = self._early if patience is None else patience
-        self._separator.clock = self._clock
-
-    @property
-    def _clock(self) -> Clock:
-        return self._full if self.safe else self._early
-
-    def accept(self, hidden: BoolArray, cover: Cover | None = None) -> None:
-        """Take over a safe pattern found elsewhere if it is cheaper."""
-        self._accept(hidden, cover=cover)
+        # What points of HiGHS's hid that weren't safe.
+        self._seen: BoolArray = np.zeros(problem.n, dtype=np.bool_)
 
     def run(self) -> None:
         """Search until the gap is closed or the clock is out.
@@ -231,7 +159,7 @@ class Search:
         for _ in range(_ATTEMPTS):
             if self.closed or self._clock.out or self._root is None:
                 return False
-            if self._late:
+            if self._late and not self._try_near():
                 break
             before = self.bound
             room = max(room, _ROOM * before, self.step)
@@ -242,19 +170,12 @@ class Search:
             elif np.isfinite(supposed) and easy:
                 room *= 3
                 continue
-            if not easy or not added:
+            if not added or not (easy or not self.safe):
+                break
+            found = self._try_near()
+            if not easy and not found:
                 break
         return not self.closed
-
-    def _refresh(self) -> None:
-        """Solve the relaxation again for its reduced costs."""
-        result = self._solve()
-        if result.status == "infeasible":
-            self.prove(self.cost)
-        else:
-            self._root = result
-            self.prove(result.objective)
-            self._fix_root()
 
     def _ask_highs(self, nodes: int, pool: bool, supposed: float = np.inf) -> tuple[int, bool]:
         """One run of HiGHS on the known inequalities: cuts added, and was it solved with ease?
@@ -262,12 +183,37 @@ class Search:
         `supposed` is a cost that some safe pattern may have; the run is about those up to it.
         """
         lower, upper = self._lower, self._upper
-        below = self.cost - self.step
+        # HiGHS is quicker to prove that what it is given is cheapest than that nothing is cheaper.
+        given = self.incumbent if self.safe and not pool else None
+        below = self.cost if given is not None else self.cost - self.step
         if supposed < below and self._root is not None:
-            below = supposed
+            below, given = supposed, None
             zero, one = fixable(self._root, lower < upper, supposed - self._root.objective + self._tolerance)
             lower, upper = lower.copy(), upper.copy()
             upper[zero], lower[one] = 0.0, 1.0
+        borrowed = self._run_highs(lower, upper, below, nodes, pool=pool, given=given)
+        bound, cuts, point = min(borrowed.bound, supposed), list(borrowed.cuts), borrowed.point
+        if point is not None and not self._as_dear(point):
+            unsafe = self._against(point)
+            if unsafe and (bound <= self.bound or self._wants(point)):
+                # Many patterns cost the same, of which one may be safe; or one near this is wanted.
+                self._repair(point)
+            cuts += unsafe
+        # A safe point that is proven cheapest closes the gap by its cost.
+        self.prove(bound)
+        added = 0 if self.closed else self._master.add(cuts)
+        return added, borrowed.exact and not borrowed.hard
+
+    def _run_highs(
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        below: float,
+        nodes: int,
+        *,
+        pool: bool = False,
+        given: BoolArray | None = None,
+    ) -> Borrowed:
         borrowed = borrow(
             self._problem,
             self._master.cuts,
@@ -278,27 +224,44 @@ class Search:
             nodes=nodes,
             seconds=self._clock.seconds_left,
             pool=pool,
+            given=given,
         )
         self._clock.charge(borrowed.work * 1e3)
-        bound = min(borrowed.bound, supposed)
-        cuts = list(borrowed.cuts)
-        if borrowed.point is not None:
-            unsafe = self._cuts_at_pattern(borrowed.point)
-            if unsafe:
-                # Half way to the root relaxation, attackers are less degenerate.
-                x = (
-                    borrowed.point
-                    if self._root is None
-                    else 0.5 * (borrowed.point + point_of(self._problem, self._root))
-                )
-                cuts += unsafe + self._separate(x, least=0.01)
-                if bound <= self.bound or self._wants(borrowed.point):
-                    # Many patterns cost the same, of which one may be safe; or one near this is wanted.
-                    self._repair(borrowed.point)
-        # A safe point that is proven cheapest closes the gap by its cost.
-        self.prove(bound)
-        added = 0 if self.closed else self._master.add(cuts)
-        return added, borrowed.exact and not borrowed.hard
+        return borrowed
+
+    def _against(self, point: FloatArray) -> list[Cut]:
+        """Cuts against a 0/1 point, more than enough; none if it is safe (then it is the incumbent)."""
+        unsafe = self._cuts_at_pattern(point)
+        if not unsafe:
+            return []
+        self._seen |= point > 0.5
+        # Half way to the root relaxation, attackers are less degenerate.
+        x = point if self._root is None else 0.5 * (point + point_of(self._problem, self._root))
+        return unsafe + self._separate(x, least=0.01)
+
+    def _as_dear(self, point: FloatArray) -> bool:
+        """Does a 0/1 point cost what the incumbent costs, if not more?"""
+        return self.safe and self._problem.cost(point > 0.5) >= self.cost - self._tolerance
+
+    def _try_near(self) -> bool:
+        """Look for a cheaper pattern among what the relaxation hides, if only in part, and what HiGHS's points
+        hid: programs of a fraction of the columns. Their points tell cuts too, and after a few one is safe.
+        """
+        before = self.cost
+        for _ in range(_NEAR_ROUNDS):
+            if self.closed or self._clock.out or self._root is None:
+                break
+            some = self._seen | (point_of(self._problem, self._root) > _HIDES)
+            upper = np.where(some, self._upper, self._lower)
+            borrowed = self._run_highs(self._lower, upper, self.cost - self.step, _EASY_NODES)
+            if borrowed.point is None or borrowed.hard:
+                break
+            cuts = self._against(borrowed.point)
+            if not cuts or not self._master.add(cuts):
+                break
+        found = self.safe and self.cost < before
+        self.rounded |= found
+        return found
 
     def _wants(self, x: FloatArray) -> bool:
         """Is time running, and what there is dear beside a 0/1 point that isn't safe?"""
@@ -397,104 +360,3 @@ class Search:
         if len(children) == 2 and result.primal[column] > 0.5:
             children.reverse()
         return children
-
-    # ----------------------------------------------------------------- pieces
-
-    def _solve(self, iterations: int | None = None) -> LpResult:
-        result = self._master.solve(iterations, self._clock.seconds_left)
-        self._charge()
-        if result.status == "limit" and iterations is None:
-            raise OutOfTimeError
-        if result.status == "unbounded":
-            raise InternalError("the relaxation of the exact method is unbounded")
-        return result
-
-    def _charge(self) -> None:
-        work = self._master.work + self._separator.work
-        self._clock.charge((work - self._charged) * 1e3)
-        self._charged = work
-
-    def _separate(
-        self, x: FloatArray, least: float, hope: float = 0.0, only: IntArray | None = None
-    ) -> list[Cut]:
-        cuts = self._separator.separate(x, least=least, hope=hope, only=only)
-        self._charge()
-        return cuts
-
-    def _cuts_at_pattern(self, x: FloatArray) -> list[Cut]:
-        """Cuts against a 0/1 point, or none if it is safe (then it is the incumbent)."""
-        hidden = x > 0.5
-        point = as_point(self._problem, hidden)
-        moves: list[Movement] = []
-        shortfalls = check_pattern(self._problem, hidden, self._clock, moves=moves)
-        if not shortfalls:
-            self._accept(hidden, moves)
-            return []
-        exposed = np.array([shortfall.target for shortfall in shortfalls])
-        cuts = self._separate(point, least=1e-6, only=exposed)
-        cuts += against(self._problem, shortfalls, point)
-        if not cuts:
-            raise NumericalError("an unsafe pattern violates no inequality")
-        return cuts
-
-    def _round(self, result: LpResult) -> None:
-        """Patterns near the point, and the incumbent with all that the point hides in part, cleaned."""
-        problem, rounding = self._problem, Rounding(self._problem, result, self._upper > 0)
-        patience = self._clock if self.safe else self._patience
-        found = round_up(problem, rounding, self._clock, patience)
-        if found is not None:
-            self.rounded = True
-            self._accept(found.hidden, found.movements(), found)
-        elif not self.safe:
-            settled = settle(problem, problem.forced | rounding.support, self._clock)
-            if settled is not None:
-                self._accept(*settled)
-        if not self.safe or self._clock.out:
-            return
-        hidden = self.incumbent | (rounding.x > _PART)
-        found = make_safe(problem, hidden, problem.weight, hidden | rounding.support, self._clock)
-        if found is not None:
-            self._accept(found.hidden, found.movements(), found)
-
-    def _accept(
-        self, hidden: BoolArray, moves: list[Movement] | None = None, cover: Cover | None = None
-    ) -> None:
-        cost = self._problem.cost(hidden)
-        if not self.safe or cost < self.cost - self._tolerance:
-            self.incumbent, self.cost, self.safe = hidden, cost, True
-            self._separator.clock = self._clock
-            self.cover = cover
-            self.moves = moves or []
-            self._fix_root()
-            self._report("incumbent", self.bound, self.cost)
-
-    def _fix_root(self) -> None:
-        if self._root is None:
-            return
-        room = self._room(self._root.objective, self.cost - self.step)
-        zero, one = fixable(self._root, self._lower < self._upper, room)
-        self._upper[zero], self._lower[one] = 0.0, 1.0
-        if self.nodes == 0:
-            self._master.set_bounds(self._lower, self._upper)
-
-    def _room(self, objective: float, ceiling: float | None = None) -> float:
-        """How far the objective may rise without excluding a pattern that is looked for."""
-        ceiling = self._ceiling if ceiling is None else ceiling
-        return ceiling - objective + 1e-6 * max(1.0, self.step) + self._tolerance
-
-    @property
-    def _ceiling(self) -> float:
-        """The greatest cost that is looked for."""
-        return min(self.cost - self.step, self._supposed)
-
-    def _cutoff(self, bound: float) -> bool:
-        return self._room(bound) < 0
-
-    def prove(self, bound: float) -> None:
-        """Take over a lower bound."""
-        if self.step:
-            bound = self.step * np.ceil(bound / self.step * (1 - 1e-9) - 1e-6)
-        bound = min(float(bound), self.cost)
-        if bound > self.bound:
-            self.bound = bound
-            self._report("bound", self.bound, self.cost)
