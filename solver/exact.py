@@ -26,11 +26,9 @@ from solver.relaxation import Relaxation
 
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
-_STALL, _COARSE, _PATIENCE = 12, 0.02, 0.3
+_STALL, _COARSE = 12, 0.02
 _ROOM, _HOPE = 0.02, 0.12
 _ATTEMPTS, _EASY_NODES = 40, 300
-# Part of the limit after which a pattern is wanted that costs no more than so many times what isn't safe.
-_SOON, _DEAR = 0.1, 1.06
 # Programs of few columns in a row, and how much the relaxation hides of a column that is among them.
 _NEAR_ROUNDS, _HIDES = 10, 1e-6
 
@@ -61,7 +59,7 @@ class Search(Relaxation):
         with suppress(OutOfTimeError, NumericalError):
             # What was found and proven until then stands.
             self._run()
-        if not self.safe and self._root is not None and not self._patience.out:
+        if not self.safe and self._root is not None and not self._patience.out and not self._pace.rounds:
             with suppress(OutOfTimeError, NumericalError):
                 self._round(self._root)
 
@@ -73,11 +71,11 @@ class Search(Relaxation):
             return
         before, limit = self.bound, self._full
         if self._easy is not limit and not crowded(self._problem):
-            self.limit_to(self._easy, self._patience)
+            self.limit_to(self._easy, self._patience, pace=self._pace)
         if not self._converge():
             return
         if self._full is not limit:
-            self.limit_to(limit, self._patience)
+            self.limit_to(limit, self._patience, pace=self._pace)
         gained = self.bound - before
         self._round(self._solve())
         if not self.safe or not self._cut_root():
@@ -92,7 +90,7 @@ class Search(Relaxation):
     def _cut_root(self) -> bool:
         """Cutting planes at the root; False if that closed the gap or time ran out."""
         history: list[float] = []
-        master = self._master
+        master, began = self._master, self._full.spent
         master.set_bounds(self._lower, self._upper)
         while len(history) < _ROOT_ROUNDS:
             result = self._solve()
@@ -102,7 +100,7 @@ class Search(Relaxation):
             self._root = result
             self.prove(result.objective)
             history.append(result.objective)
-            if self.closed or self._clock.out:
+            if self.closed or self._clock.out or (len(history) == 2 and self._hopeless(began)):
                 return False
             if self._late:
                 break
@@ -126,7 +124,12 @@ class Search(Relaxation):
     @property
     def _late(self) -> bool:
         """Is it time to look for a safe pattern, whatever it costs?"""
-        return not self.safe and self._full.spent > _PATIENCE
+        return not self.safe and self._full.spent > self._pace.late
+
+    def _hopeless(self, began: float) -> bool:
+        """Will the root have no end in time, as the first of its rounds tells?"""
+        took = self._full.spent - began
+        return not self.safe and began + self._pace.rounds * took > self._pace.unsafe
 
     def _stalled(self, history: list[float]) -> bool:
         gained = history[-1] - history[-1 - _STALL]
@@ -195,8 +198,8 @@ class Search(Relaxation):
         bound, cuts, point = min(borrowed.bound, supposed), list(borrowed.cuts), borrowed.point
         if point is not None and not self._as_dear(point):
             unsafe = self._against(point)
-            if unsafe and (bound <= self.bound or self._wants(point)):
-                # Many patterns cost the same, of which one may be safe; or one near this is wanted.
+            if unsafe and bound <= self.bound:
+                # Many patterns cost the same, of which one may be safe.
                 self._repair(point)
             cuts += unsafe
         # A safe point that is proven cheapest closes the gap by its cost.
@@ -231,10 +234,10 @@ class Search(Relaxation):
 
     def _against(self, point: FloatArray) -> list[Cut]:
         """Cuts against a 0/1 point, more than enough; none if it is safe (then it is the incumbent)."""
+        self._seen |= point > 0.5
         unsafe = self._cuts_at_pattern(point)
         if not unsafe:
             return []
-        self._seen |= point > 0.5
         # Half way to the root relaxation, attackers are less degenerate.
         x = point if self._root is None else 0.5 * (point + point_of(self._problem, self._root))
         return unsafe + self._separate(x, least=0.01)
@@ -244,28 +247,32 @@ class Search(Relaxation):
         return self.safe and self._problem.cost(point > 0.5) >= self.cost - self._tolerance
 
     def _try_near(self) -> bool:
-        """Look for a cheaper pattern among what the relaxation hides, if only in part, and what HiGHS's points
-        hid: programs of a fraction of the columns. Their points tell cuts too, and after a few one is safe.
+        """Look for a cheaper pattern among what the relaxation hides, if only in part, and what points of
+        HiGHS's hid: programs of a fraction of the columns. Their points tell cuts too, and one is soon safe.
         """
-        before = self.cost
+        before, known = self.cost, 0
         for _ in range(_NEAR_ROUNDS):
             if self.closed or self._clock.out or self._root is None:
                 break
             some = self._seen | (point_of(self._problem, self._root) > _HIDES)
             upper = np.where(some, self._upper, self._lower)
             borrowed = self._run_highs(self._lower, upper, self.cost - self.step, _EASY_NODES)
-            if borrowed.point is None or borrowed.hard:
+            if borrowed.hard:
                 break
-            cuts = self._against(borrowed.point)
-            if not cuts or not self._master.add(cuts):
+            if borrowed.point is not None:
+                cuts = self._cuts_at_pattern(borrowed.point)
+                self._seen |= borrowed.point > 0.5
+                if not cuts or not self._master.add(cuts):
+                    break
+            elif self.safe or known == len(self._master.cuts):
                 break
+            else:
+                # With the cuts found since, the relaxation hides other columns.
+                self._refresh()
+                known = len(self._master.cuts)
         found = self.safe and self.cost < before
         self.rounded |= found
         return found
-
-    def _wants(self, x: FloatArray) -> bool:
-        """Is time running, and what there is dear beside a 0/1 point that isn't safe?"""
-        return self.keen and self._full.spent > _SOON and self.cost > _DEAR * self._problem.cost(x > 0.5)
 
     def _repair(self, x: FloatArray) -> None:
         """Make a 0/1 point safe at little cost."""

@@ -38,6 +38,7 @@ from solver.heuristics.network import find_network
 from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
+from solver.relaxation import HOPEFUL, HURRIED, PATIENT, Pace
 from solver.solution import Progress, ProgressCallback, Solution
 from solver.stricter import repaired, with_higher_levels
 
@@ -105,7 +106,7 @@ def solve(
 
 
 # Of a limit, this part and these seconds are kept for the end, but never more than that part.
-_SPARED = (0.05, 0.02, 0.15)
+_SPARED = (0.03, 0.005, 0.1)
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
 _EXACT_LEAST = 0.3  # Seconds it may have in any case: where there are few, heuristics do little.
@@ -340,21 +341,33 @@ class _Run:
             return problem.n <= _LATE or find_network(problem) is None
         if self._method != "auto":
             return False
-        few = self._time_limit is not None and self._time_limit < _HURRIED and problem.n > _TINY
-        return problem.n <= _LATE and not (few and find_network(problem) is not None)
+        return problem.n <= _LATE
+
+    def _pace(self, problem: Problem) -> Pace:
+        """Where seconds are few, heuristics should have them unless the exact search soon ends."""
+        if self._time_limit is None or self._time_limit >= _HURRIED:
+            return PATIENT
+        if problem.n <= _TINY:
+            return HURRIED
+        return PATIENT if find_network(problem) is None else HOPEFUL
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
         search where these came near its bound.
         """
         clock = self._clocks[number]
+        pace = self._pace(search.problem)
+        if pace is not PATIENT:
+            search.limit_to(clock, pace=pace)
+            search.run()
+            if not search.safe:
+                search.accept(*self._first(number, search.problem, None))
         left, first = clock.seconds_left, _EXACT_SHARE
         if left is not None:
             provable = search.problem.n <= min(_PROVABLE, _EACH_SECOND * left)
             first = max(_PROOF_SHARE if provable else first, min(_EXACT_LEAST / max(left, 1e-9), 1.0))
-        search.keen = True
         for share in (first, 1.0):
-            search.limit_to(*map(clock.part, (share, _PATIENCE, max(share, _EASY_SHARE))))
+            search.limit_to(clock.part(share), clock.part(_PATIENCE), clock.part(max(share, _EASY_SHARE)))
             search.run()
             search.limit_to(clock)
             if search.closed:
