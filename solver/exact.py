@@ -26,7 +26,7 @@ from solver.relaxation import Relaxation
 
 _ROOT_ROUNDS = 400
 _NODE_ROUNDS = 6
-_STALL, _COARSE = 12, 0.02
+_STALL, _COARSE, _FAST = 12, 0.02, 0.003
 _ROOM, _HOPE = 0.02, 0.12
 _ATTEMPTS, _EASY_NODES = 40, 300
 # Programs of few columns in a row, and how much the relaxation hides of a column that is among them.
@@ -77,6 +77,8 @@ class Search(Relaxation):
         if self._full is not limit:
             self.limit_to(limit, self._patience, pace=self._pace)
         gained = self.bound - before
+        if not self.safe and self._pace.rounds:
+            return
         self._round(self._solve())
         if not self.safe or not self._cut_root():
             return
@@ -100,7 +102,7 @@ class Search(Relaxation):
             self._root = result
             self.prove(result.objective)
             history.append(result.objective)
-            if self.closed or self._clock.out or (len(history) == 2 and self._hopeless(began)):
+            if self.closed or self._clock.out or self._hopeless(began, history):
                 return False
             if self._late:
                 break
@@ -126,10 +128,13 @@ class Search(Relaxation):
         """Is it time to look for a safe pattern, whatever it costs?"""
         return not self.safe and self._full.spent > self._pace.late
 
-    def _hopeless(self, began: float) -> bool:
-        """Will the root have no end in time, as the first of its rounds tells?"""
-        took = self._full.spent - began
-        return not self.safe and began + self._pace.rounds * took > self._pace.unsafe
+    def _hopeless(self, began: float, history: list[float]) -> bool:
+        """Will the root not end in time, as the first of its rounds tells, or not where it mostly does?"""
+        rounds, done = self._pace.rounds, len(history) - 1
+        if self.safe or not rounds or done not in (1, rounds):
+            return False
+        late = began + (self._full.spent - began) * rounds / done > self._pace.unsafe
+        return late or (done == rounds and history[-1] - history[-2] > _FAST * history[-1])
 
     def _stalled(self, history: list[float]) -> bool:
         gained = history[-1] - history[-1 - _STALL]

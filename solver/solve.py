@@ -120,8 +120,8 @@ _EASY_SHARE, _PROOF = 0.95, 0.85
 _PATIENCE = 0.9
 # Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
 _LATE = 5_000
-# With fewer seconds than that too, on networks of more than so many columns.
-_HURRIED, _TINY = 1.0, 300
+# With fewer seconds than that too, on networks of more than so many columns, and than so many for each.
+_HURRIED, _TINY, _SOON = 1.0, 300, 10_000
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05
 # What some components leave of the limit goes to the others while it is more than this part.
@@ -339,17 +339,17 @@ class _Run:
         """
         if self._method == "exact":
             return problem.n <= _LATE or find_network(problem) is None
-        if self._method != "auto":
-            return False
-        return problem.n <= _LATE
+        return self._method == "auto" and problem.n <= _LATE and self._pace(problem) is not None
 
-    def _pace(self, problem: Problem) -> Pace:
-        """Where seconds are few, heuristics should have them unless the exact search soon ends."""
+    def _pace(self, problem: Problem) -> Pace | None:
+        """How long the exact search goes on before there is a pattern; None where it has no time for that."""
         if self._time_limit is None or self._time_limit >= _HURRIED:
             return PATIENT
         if problem.n <= _TINY:
             return HURRIED
-        return PATIENT if find_network(problem) is None else HOPEFUL
+        if find_network(problem) is None:
+            return PATIENT
+        return HOPEFUL if problem.n <= _SOON * self._time_limit else None
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
@@ -357,7 +357,7 @@ class _Run:
         """
         clock = self._clocks[number]
         pace = self._pace(search.problem)
-        if pace is not PATIENT:
+        if pace in (HURRIED, HOPEFUL):
             search.limit_to(clock, pace=pace)
             search.run()
             if not search.safe:
