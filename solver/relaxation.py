@@ -45,7 +45,7 @@ class Pace:
     rounds: int
 
 
-PATIENT, HURRIED, HOPEFUL = Pace(0.3, 0.6, 0), Pace(0.6, 0.8, 0), Pace(0.6, 0.8, 6)
+PATIENT, HURRIED, HOPEFUL = Pace(0.3, 0.6, 0), Pace(0.6, 0.95, 0), Pace(0.6, 0.8, 6)
 
 
 class Relaxation:

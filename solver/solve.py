@@ -106,7 +106,7 @@ def solve(
 
 
 # Of a limit, this part and these seconds are kept for the end, but never more than that part.
-_SPARED = (0.03, 0.005, 0.1)
+_SPARED = (0.03, 0.004, 0.06)
 # Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
 _EXACT_SHARE, _NEAR = 0.25, 0.03
 _EXACT_LEAST = 0.3  # Seconds it may have in any case: where there are few, heuristics do little.
