@@ -65,6 +65,30 @@ def test_a_movement_that_breaks_a_relation_proves_nothing(seed: int) -> None:
     assert told(found) == told(audit(instance, hidden).exposures)
 
 
+@settings(max_examples=80, deadline=None)
+@given(SEEDS, st.floats(-16, -11), st.sampled_from([np.inf, 1e9, 1e12]))
+def test_rounding_in_a_movement_proves_nothing_however_far_the_movement_goes_on(
+    seed: int, magnitude: float, room: float
+) -> None:
+    """A cell without bounds may move for ever, and takes a hair of a cell with it that can't move."""
+    generator = np.random.default_rng(seed)
+    relations = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 3.0, 1.0, -1.0]])
+    instance = Instance.from_arrays(
+        np.zeros(4),
+        relations,
+        status=["u"] * 4,
+        lower_bound=[-room] * 4,
+        upper_bound=[room] * 4,
+        upl=[1.0] * 4,
+    )
+    moves = np.zeros((5, 4))
+    moves[:, 0] = generator.normal(size=5) * 30.0
+    moves[:, 1:] = generator.normal(size=(5, 3)) * 10.0**magnitude
+    hidden = np.ones(4, dtype=np.bool_)
+    found = find_exposures(instance, hidden, sparse.csr_array(moves))
+    assert told(found) == told(audit(instance, hidden).exposures) == {(1, "outsider")}
+
+
 @pytest.mark.parametrize("shape", ["3x3x3x3x3", "20x10x5"])
 def test_tables_of_many_cells_are_protected_by_small_neighbourhoods(
     shape: str, monkeypatch: pytest.MonkeyPatch
