@@ -29,8 +29,9 @@ _NODE_ROUNDS = 6
 _STALL, _COARSE, _FAST = 12, 0.02, 0.003
 _ROOM, _HOPE = 0.02, 0.12
 _ATTEMPTS, _EASY_NODES = 40, 300
-# Programs of few columns in a row, and how much the relaxation hides of a column that is among them.
-_NEAR_ROUNDS, _HIDES = 10, 1e-6
+# Programs of few columns in a row, the part of the limit for each and the seconds it has in any case, and how
+# much the relaxation hides of a column that is among them.
+_NEAR_ROUNDS, _NEAR_SHARE, _NEAR_LEAST, _HIDES = 10, 0.1, 0.1, 1e-6
 
 
 class Search(Relaxation):
@@ -49,6 +50,8 @@ class Search(Relaxation):
         self._brancher = Brancher(problem, self._master, self._solve, self._cutoff)
         # What points of HiGHS's hid that weren't safe.
         self._seen: BoolArray = np.zeros(problem.n, dtype=np.bool_)
+        # Is a program of those few columns hard already?
+        self._far = False
 
     def run(self) -> None:
         """Search until the gap is closed or the clock is out.
@@ -199,7 +202,9 @@ class Search(Relaxation):
             zero, one = fixable(self._root, lower < upper, supposed - self._root.objective + self._tolerance)
             lower, upper = lower.copy(), upper.copy()
             upper[zero], lower[one] = 0.0, 1.0
-        borrowed = self._run_highs(lower, upper, below, nodes, pool=pool, given=given)
+        borrowed = self._run_highs(
+            lower, upper, below, nodes, self._clock.seconds_left, pool=pool, given=given
+        )
         bound, cuts, point = min(borrowed.bound, supposed), list(borrowed.cuts), borrowed.point
         if point is not None and not self._as_dear(point):
             unsafe = self._against(point)
@@ -218,6 +223,7 @@ class Search(Relaxation):
         upper: FloatArray,
         below: float,
         nodes: int,
+        seconds: float | None,
         *,
         pool: bool = False,
         given: BoolArray | None = None,
@@ -230,7 +236,7 @@ class Search(Relaxation):
             below,
             self.step,
             nodes=nodes,
-            seconds=self._clock.seconds_left,
+            seconds=seconds,
             pool=pool,
             given=given,
         )
@@ -257,12 +263,17 @@ class Search(Relaxation):
         """
         before, known = self.cost, 0
         for _ in range(_NEAR_ROUNDS):
-            if self.closed or self._clock.out or self._root is None:
+            if self._far or self.closed or self._clock.out or self._root is None:
                 break
             some = self._seen | (point_of(self._problem, self._root) > _HIDES)
             upper = np.where(some, self._upper, self._lower)
-            borrowed = self._run_highs(self._lower, upper, self.cost - self.step, _EASY_NODES)
-            if borrowed.hard:
+            left = self._clock.seconds_left
+            seconds = None if left is None else min(max(_NEAR_SHARE * left, _NEAR_LEAST), left)
+            below = self.cost - self.step
+            borrowed = self._run_highs(self._lower, upper, below, _EASY_NODES, seconds)
+            # What is hard with few columns stays so.
+            self._far = borrowed.hard or not borrowed.exact
+            if self._far:
                 break
             if borrowed.point is not None:
                 cuts = self._cuts_at_pattern(borrowed.point)
