@@ -137,6 +137,26 @@ def test_auto_goes_on_with_a_search_that_is_near_its_proof() -> None:
     assert solve(instance, "auto", work_limit=0.3).cost <= 1.03 * best.cost
 
 
+@pytest.mark.parametrize(("name", "effort"), [("r50x50_p50_u", 0.5), ("r50x50_p50", 0.9)])
+def test_safe_patterns_are_found_among_few_columns(name: str, effort: float) -> None:
+    """Of all columns, HiGHS gives one unsafe pattern after the other: it takes twice this effort."""
+    instance = Instance.from_jj(instance_file(name))
+    solution = solve(instance, "exact", work_limit=effort)
+    assert solution.status == "optimal"
+    assert audit(instance, solution.hidden).ok
+
+
+@pytest.mark.parametrize(("shape", "primaries"), [("4.4.4x12", 60), ("13x10", 8), ("40x40", 80)])
+@pytest.mark.parametrize("seconds", [0.03, 0.1, 0.3, 0.9])
+def test_in_a_hurry_the_pattern_is_safe_whether_or_not_the_search_ends(
+    shape: str, primaries: int, seconds: float
+) -> None:
+    instance = generate("random", shape, primaries=primaries, seed=5)
+    solution = solve(instance, "auto", time_limit=seconds)
+    assert audit(instance, solution.hidden).ok
+    assert solution.lower_bound <= solution.cost
+
+
 def test_on_a_small_table_auto_proves_its_pattern() -> None:
     instance = generate("random", "4x4x4", primaries=12, seed=3)
     exact = solve(instance, "exact")
