@@ -246,7 +246,7 @@ class Certificates:
             indices = np.concatenate([problem.known[k] for k in targets.attacker])
             indptr = np.concatenate([[0], np.cumsum(sizes)])
             self._known = sparse.csr_array(
-                (np.ones(len(indices)), indices, indptr), shape=(len(targets), problem.n)
+                (problem.heft[indices], indices, indptr), shape=(len(targets), problem.n)
             )
 
     def add(self, move: FloatArray, largest: FloatArray | None = None) -> None:

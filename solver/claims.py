@@ -10,14 +10,22 @@ from scipy import sparse
 from solver.entries import row_of
 from solver.instance import FloatArray, Instance, IntArray
 
-# Movement of a known cell below this is rounding.
+# What a known cell moves in its relations below this is rounding.
 _STILL = 1e-9
 
 
 class Claims:
-    """Insiders' targets, and how far movements met so far take them."""
+    """Insiders' targets, and how far movements met so far take them.
 
-    def __init__(self, instance: Instance) -> None:
+    Parameters
+    ----------
+    instance
+        Whose insiders these are.
+    heft : float64[n]
+        What moving each cell by one moves in its relations.
+    """
+
+    def __init__(self, instance: Instance, heft: FloatArray) -> None:
         who = [np.full(len(insider.targets), k) for k, insider in enumerate(instance.insiders)]
         empty = np.empty(0, dtype=np.int64)
         self.who = np.concatenate([empty, *who]).astype(np.int64)
@@ -27,16 +35,16 @@ class Claims:
             for key in ("lpl", "upl", "spl")
         )
         self.up, self.down = np.zeros(len(self.who)), np.zeros(len(self.who))
-        self._instance = instance
+        self._instance, self._heft = instance, heft
 
     @cached_property
     def _known(self) -> sparse.csr_array:
-        """Which cells the insider of each claim knows (claims × n)."""
+        """Which cells the insider of each claim knows, by their heft (claims × n)."""
         known = [self._instance.insiders[k].known for k in self.who]
         indptr = np.concatenate([[0], np.cumsum([len(cells) for cells in known])]).astype(np.int64)
         indices = np.concatenate([np.empty(0, dtype=np.int64), *known])
         shape = len(self.who), self._instance.n
-        return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)
+        return sparse.csr_array((self._heft[indices], indices, indptr), shape=shape)
 
     def credit(self, whole: FloatArray) -> None:
         """A movement of all cells helps those whose known cells stay still in it."""

@@ -153,6 +153,15 @@ def linked(indptr: IntArray, indices: IntArray, n: int) -> tuple[IntArray, IntAr
     return label[:m], label[m:]
 
 
+def heft(matrix: sparse.csr_array) -> FloatArray:
+    """What moving each column (float64[n]) by one moves in some relation at most, and at least one: so many
+    times its rounding counts.
+    """
+    most = np.ones(matrix.shape[1])
+    np.maximum.at(most, matrix.indices, np.abs(matrix.data))
+    return most
+
+
 def _counted(kept: BoolArray) -> IntArray:
     """How many are kept before each place, and in all."""
     return np.concatenate([[0], np.cumsum(kept)])

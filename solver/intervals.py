@@ -15,7 +15,7 @@ from scipy import sparse
 
 from solver.claims import Claims
 from solver.clock import Clock, OutOfTimeError
-from solver.columns import evened, linked, take_columns
+from solver.columns import evened, heft, linked, take_columns
 from solver.entries import row_of
 from solver.errors import InternalError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray
@@ -59,7 +59,7 @@ class Intervals:
         self._hi = np.where(hidden, instance.upper_bound - instance.value, 0.0)
         self.up, self.down = np.zeros(instance.n), np.zeros(instance.n)
         self.complete = True
-        self.claims = Claims(instance)
+        self.claims = Claims(instance, heft(self._matrix))
         smallest = np.where(instance.lpl > 0, instance.lpl, np.inf)
         for levels in (instance.upl, instance.spl):
             smallest = np.minimum(smallest, np.where(levels > 0, levels, np.inf))

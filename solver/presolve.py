@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from solver.columns import evened, keep_entries, keep_rows, linked, without_repeats
+from solver.columns import evened, heft, keep_entries, keep_rows, linked, without_repeats
 from solver.entries import row_of
 from solver.errors import InfeasibleError
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
@@ -105,6 +105,11 @@ class Problem:
     def transposed(self) -> sparse.csr_array:
         """The relations by column (n × m)."""
         return sparse.csr_array(self.matrix.T)
+
+    @cached_property
+    def heft(self) -> FloatArray:
+        """What moving each column by one moves in its relations (float64[n])."""
+        return heft(self.matrix)
 
     @cached_property
     def _by_column(self) -> tuple[IntArray, IntArray]:

@@ -212,7 +212,12 @@ class Cover:
         move, count = row_of(indptr), len(indptr) - 1
         size, largest = np.abs(amounts), np.zeros(count)
         np.maximum.at(largest, move, size)
-        moving = size > _STILL * np.minimum(1.0, largest[move])
+        least = np.minimum(1.0, largest)
+        moving = size > _STILL * least[move]
+        weighty = size * problem.heft[columns] > _STILL * least[move]
+        touched = [
+            np.bincount(move, weighty & np.isin(columns, known), count) > 0 for _, known in self._insiders
+        ]
         move, columns, amounts, size = move[moving], columns[moving], amounts[moving], size[moving]
         if not len(columns):
             return
@@ -230,9 +235,8 @@ class Cover:
         reach = amounts[entry] * needs.side[need]
         reach = np.where(reach > 0, reach * forth[mover], -reach * back[mover])
         met = reach >= needs.level[need] * (1 - _SLACK)
-        for attacker, known in self._insiders:
-            touched = np.bincount(move, np.isin(columns, known), count) > 0
-            met &= ~(touched[mover] & (needs.attacker[need] == attacker))
+        for (attacker, _), theirs in zip(self._insiders, touched, strict=True):
+            met &= ~(theirs[mover] & (needs.attacker[need] == attacker))
         need, mover = need[met], mover[met]
         self._count += np.bincount(need, minlength=len(needs))
         self.minimal &= bool(self.hidden[columns].all())

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from brute import random_instance
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from solver import InfeasibleError, InputError, Instance, audit, protect, solve
+from solver import InfeasibleError, InputError, Insider, Instance, Status, audit, protect, solve
 from solver.__main__ import main
+from solver.audit import find_exposures
 from solver.rules import Dominance, PPercent, Threshold
 
 Frame = dict[str, list[object]]
@@ -213,3 +218,68 @@ def test_a_large_coefficient_of_a_cell_that_may_be_hidden_leaves_the_others_thei
     solution = solve(instance, method)
     assert solution.hidden.tolist() == [True, False, True]
     assert audit(instance, solution.hidden).ok
+
+
+def in_another_unit(instance: Instance, cells: np.ndarray, unit: float) -> Instance:
+    """The same instance with some cells counted in another unit: nothing about it is any other."""
+    factor = np.ones(instance.n)
+    factor[cells] = unit
+    insiders = tuple(
+        replace(who, **{key: getattr(who, key) / factor[who.targets] for key in ("lpl", "upl", "spl")})
+        for who in instance.insiders
+    )
+    return Instance.from_arrays(
+        instance.value / factor,
+        instance.matrix.toarray() * factor,
+        status=instance.status,
+        weight=instance.weight,
+        rhs=instance.rhs,
+        insiders=insiders,
+        **{
+            key: getattr(instance, key) / factor
+            for key in ("lower_bound", "upper_bound", "lpl", "upl", "spl")
+        },
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.integers(-6, 40))
+def test_what_an_insider_finds_out_does_not_depend_on_the_unit_of_what_it_knows(
+    seed: int, power: int
+) -> None:
+    instance = random_instance(seed)
+    assume(len(instance.insiders) > 0)
+    known = np.unique(np.concatenate([who.known for who in instance.insiders]))
+    targets = np.unique(np.concatenate([who.targets for who in instance.insiders] + [instance.protected]))
+    other = in_another_unit(instance, np.setdiff1d(known, targets), 2.0**power)
+    hidden = instance.always_hidden | (np.random.default_rng(seed).random(instance.n) < 0.5)
+    verdicts = [
+        {(exposure.cell, exposure.attacker) for exposure in found}
+        for each in (instance, other)
+        for found in (audit(each, hidden).exposures, find_exposures(each, hidden))
+    ]
+    assert all(verdict == verdicts[0] for verdict in verdicts)
+
+
+@pytest.mark.parametrize("coefficient", [1.0, 1e4, 1e8, 1e10, 1e12, 1e14])
+def test_a_cell_that_an_insider_knows_stands_still_however_large_its_coefficient(coefficient: float) -> None:
+    """It alone keeps the outsider from the target: a hair of it moves that as far as it must."""
+    value = np.array([50.0, 2.0, 50.0 + 2 * coefficient])
+    one = np.ones(1)
+    instance = Instance.from_arrays(
+        value,
+        np.array([[1.0, coefficient, -1.0]]),
+        status=["u", "u", "s"],
+        lpl=[5.0, 0.0, 0.0],
+        upl=[5.0, 0.0, 0.0],
+        lower_bound=[40.0, 0.0, 0.0],
+        upper_bound=[60.0, 4.0, 1e18],
+        insiders=[Insider("owner", np.array([1]), np.array([0]), 5 * one, 5 * one, 0 * one)],
+    )
+    hidden = instance.always_hidden
+    for found in (audit(instance, hidden).exposures, find_exposures(instance, hidden)):
+        # One as large as the target's stops at its own bounds, for everybody.
+        beside = {"outsider"} if coefficient == 1.0 else set()
+        assert {exposure.attacker for exposure in found} == {"owner"} | beside
+    with pytest.raises(InfeasibleError):
+        solve(instance.replace(status=np.where(hidden, instance.status, Status.SHOWN)))
