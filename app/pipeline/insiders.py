@@ -85,7 +85,8 @@ def find_insiders(
     edges = np.flatnonzero(np.diff(holder[known][order])) + 1
     within = _Within(cells, rows)
     insiders = []
-    for group in np.split(order, edges):
+    # By the first cell of each: how contributors are numbered depends on the order of the facts.
+    for group in sorted(np.split(order, edges), key=lambda places: int(places[0])):
         mine = known[group]
         far = learned.get(int(holder[mine[0]]), mine)
         far = np.concatenate([far, np.array(sums.get(int(holder[mine[0]]), ()), dtype=np.int64)])
