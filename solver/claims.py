@@ -10,7 +10,7 @@ from scipy import sparse
 from solver.entries import row_of
 from solver.instance import FloatArray, Instance, IntArray
 
-# What a known cell moves in its relations below this is rounding.
+# What a known cell moves in its relations below this is rounding, where levels aren't as small.
 _STILL = 1e-9
 
 
@@ -35,6 +35,8 @@ class Claims:
             for key in ("lpl", "upl", "spl")
         )
         self.up, self.down = np.zeros(len(self.who)), np.zeros(len(self.who))
+        levels = np.concatenate([self.lpl, self.upl, self.spl])
+        self._still = _STILL * float(levels[levels > 0].min(initial=1.0))
         self._instance, self._heft = instance, heft
 
     @cached_property
@@ -50,14 +52,14 @@ class Claims:
         """A movement of all cells helps those whose known cells stay still in it."""
         if not len(self.who):
             return
-        moved = np.where(self._known @ np.abs(whole) > _STILL, 0.0, whole[self.cell])
+        moved = np.where(self._known @ np.abs(whole) > self._still, 0.0, whole[self.cell])
         np.maximum(self.up, moved, out=self.up)
         np.maximum(self.down, -moved, out=self.down)
 
     def credit_all(self, moves: sparse.csr_array) -> None:
         """Each of many movements (csr, k × n), as :meth:`credit` does."""
         still = sparse.csr_array(self._known @ abs(moves).T)
-        touched = _places(still)[still.data > _STILL]
+        touched = _places(still)[still.data > self._still]
         mine = sparse.csr_array(sparse.csr_array(moves.T)[self.cell])
         claim = row_of(mine.indptr)
         moved = np.where(np.isin(_places(mine), touched), 0.0, mine.data)

@@ -31,7 +31,7 @@ _ROOM, _HOPE = 0.02, 0.12
 _ATTEMPTS, _EASY_NODES = 40, 300
 # Programs of few columns in a row, the part of the limit for each and the seconds it has in any case, and how
 # much the relaxation hides of a column that is among them.
-_NEAR_ROUNDS, _NEAR_SHARE, _NEAR_LEAST, _HIDES = 10, 0.1, 0.1, 1e-6
+_NEAR_ROUNDS, _NEAR_SHARE, _NEAR_LEAST, _HIDES = 10, 0.1, 0.03, 1e-6
 
 
 class Search(Relaxation):
@@ -170,7 +170,7 @@ class Search(Relaxation):
         for _ in range(_ATTEMPTS):
             if self.closed or self._clock.out or self._root is None:
                 return False
-            if self._late and not self._try_near():
+            if self._late and not (self._pace.near and self._try_near()):
                 break
             before = self.bound
             room = max(room, _ROOM * before, self.step)

@@ -38,14 +38,18 @@ class Pace:
     rounds
         It ends at once where so many rounds of the root won't fit before that, or aren't nearly all, and
         nothing is rounded. 0: neither.
+    near
+        Once it is late, are programs of few columns tried first?
     """
 
     late: float
     unsafe: float
     rounds: int
+    near: bool
 
 
-PATIENT, HURRIED, HOPEFUL = Pace(0.3, 0.6, 0), Pace(0.6, 0.95, 0), Pace(0.6, 0.8, 6)
+PATIENT = Pace(0.3, 0.6, 0, near=False)
+HURRIED, HOPEFUL = Pace(0.6, 0.95, 0, near=True), Pace(0.6, 0.8, 6, near=True)
 
 
 class Relaxation:

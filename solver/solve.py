@@ -345,10 +345,10 @@ class _Run:
         """How long the exact search goes on before there is a pattern; None where it has no time for that."""
         if self._time_limit is None or self._time_limit >= _HURRIED:
             return PATIENT
-        if problem.n <= _TINY:
-            return HURRIED
         if find_network(problem) is None:
             return PATIENT
+        if problem.n <= _TINY:
+            return HURRIED
         return HOPEFUL if problem.n <= _SOON * self._time_limit else None
 
     def _search_and_improve(self, number: int, search: Search) -> None:

@@ -261,6 +261,25 @@ def test_what_an_insider_finds_out_does_not_depend_on_the_unit_of_what_it_knows(
     assert all(verdict == verdicts[0] for verdict in verdicts)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-9, 1e-12])
+def test_what_an_insider_knows_stands_still_however_small_all_values_are(unit: float) -> None:
+    one = np.array([unit])
+    instance = Instance.from_arrays(
+        np.full(2, 10 * unit),
+        np.array([[1.0, -1.0]]),
+        status=["u", "u"],
+        lower_bound=[0.0, 0.0],
+        upper_bound=[np.inf, np.inf],
+        lpl=[unit, unit],
+        upl=[unit, unit],
+        insiders=[Insider("owner", np.array([1]), np.array([0]), one, one, 0 * one)],
+    )
+    hidden = np.ones(2, dtype=np.bool_)
+    named = sparse.csr_array(unit * np.array([[1.0, 1.0], [-1.0, -1.0]]))
+    for found in (audit(instance, hidden).exposures, find_exposures(instance, hidden, named)):
+        assert [(exposure.cell, exposure.attacker) for exposure in found] == [(0, "owner")]
+
+
 @pytest.mark.parametrize("coefficient", [1.0, 1e4, 1e8, 1e10, 1e12, 1e14])
 def test_a_cell_that_an_insider_knows_stands_still_however_large_its_coefficient(coefficient: float) -> None:
     """It alone keeps the outsider from the target: a hair of it moves that as far as it must."""
