@@ -170,7 +170,7 @@ class Search(Relaxation):
         for _ in range(_ATTEMPTS):
             if self.closed or self._clock.out or self._root is None:
                 return False
-            if self._late and not (self._pace.near and self._try_near()):
+            if self._late and not self._pace.hopeful:
                 break
             before = self.bound
             room = max(room, _ROOM * before, self.step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,38 +17,12 @@ from solver.incumbent import make_safe, round_up, settle
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import LpResult
 from solver.master import Master, fixable
+from solver.pace import PATIENT, Pace
 from solver.presolve import Problem
 from solver.separate import Separator, against, as_point
 
 # A point hides a column in good part from here on.
 _PART = 0.15
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long a search without a safe pattern goes on.
-
-    Attributes
-    ----------
-    late
-        Part of the limit after which the root ends, as a pattern is wanted more.
-    unsafe
-        Part of the seconds after which all ends, as a pattern must be found otherwise.
-    rounds
-        It ends at once where so many rounds of the root won't fit before that, or aren't nearly all, and
-        nothing is rounded. 0: neither.
-    near
-        Once it is late, are programs of few columns tried first?
-    """
-
-    late: float
-    unsafe: float
-    rounds: int
-    near: bool
-
-
-PATIENT = Pace(0.3, 0.6, 0, near=False)
-HURRIED, HOPEFUL = Pace(0.6, 0.95, 0, near=True), Pace(0.6, 0.8, 6, near=True)
 
 
 class Relaxation:

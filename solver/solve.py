@@ -37,8 +37,8 @@ from solver.heuristics.needs import Cover
 from solver.heuristics.network import find_network
 from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
+from solver.pace import pace_of
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
-from solver.relaxation import HOPEFUL, HURRIED, PATIENT, Pace
 from solver.solution import Progress, ProgressCallback, Solution
 from solver.stricter import repaired, with_higher_levels
 
@@ -107,21 +107,17 @@ def solve(
 
 # Of a limit, this part and these seconds are kept for the end, but never more than that part.
 _SPARED = (0.03, 0.004, 0.06)
-# Part of the time that `auto` gives the exact search first, and the gap up to which it returns to it.
-_EXACT_SHARE, _NEAR = 0.25, 0.03
-_EXACT_LEAST = 0.3  # Seconds it may have in any case: where there are few, heuristics do little.
+# Part of the time that `auto` gives the exact search first and seconds in any case (in fewer, heuristics do
+# little), and the gap up to which it returns to it.
+_EXACT_SHARE, _EXACT_LEAST, _NEAR = 0.25, 0.3, 0.03
 # On tables of so many columns for each second, and at most so many, it mostly ends with a proof: there it has
 # this part.
 _EACH_SECOND, _PROVABLE, _PROOF_SHARE = 30, 300, 0.85
 # Part of it while HiGHS solves with ease what is asked of it, and part of the limit of `exact` after which it
 # hopes for a cheaper pattern, no longer for a proof.
 _EASY_SHARE, _PROOF = 0.95, 0.85
-# Part of it that a first pattern near the relaxation may take.
-_PATIENCE = 0.9
-# Beyond so many columns `auto` looks for a pattern before it looks at the relaxation.
-_LATE = 5_000
-# With fewer seconds than that too, on networks of more than so many columns, and than so many for each.
-_HURRIED, _TINY, _SOON = 1.0, 300, 10_000
+# Part of it that a first pattern near the relaxation may take; beyond so many columns one comes before that.
+_PATIENCE, _LATE = 0.9, 5_000
 # Part of the limit for a bound on those.
 _BOUND_SHARE = 0.05
 # What some components leave of the limit goes to the others while it is more than this part.
@@ -339,25 +335,17 @@ class _Run:
         """
         if self._method == "exact":
             return problem.n <= _LATE or find_network(problem) is None
-        return self._method == "auto" and problem.n <= _LATE and self._pace(problem) is not None
-
-    def _pace(self, problem: Problem) -> Pace | None:
-        """How long the exact search goes on before there is a pattern; None where it has no time for that."""
-        if self._time_limit is None or self._time_limit >= _HURRIED:
-            return PATIENT
-        if find_network(problem) is None:
-            return PATIENT
-        if problem.n <= _TINY:
-            return HURRIED
-        return HOPEFUL if problem.n <= _SOON * self._time_limit else None
+        return (
+            self._method == "auto" and problem.n <= _LATE and pace_of(problem, self._time_limit) is not None
+        )
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
         search where these came near its bound.
         """
         clock = self._clocks[number]
-        pace = self._pace(search.problem)
-        if pace in (HURRIED, HOPEFUL):
+        pace = pace_of(search.problem, self._time_limit)
+        if pace is not None and pace.hopeful:
             search.limit_to(clock, pace=pace)
             search.run()
             if not search.safe:
