@@ -335,9 +335,7 @@ class _Run:
         """
         if self._method == "exact":
             return problem.n <= _LATE or find_network(problem) is None
-        return (
-            self._method == "auto" and problem.n <= _LATE and pace_of(problem, self._time_limit) is not None
-        )
+        return self._method == "auto" and problem.n <= _LATE and bool(pace_of(problem, self._time_limit))
 
     def _search_and_improve(self, number: int, search: Search) -> None:
         """The exact search for a part of what is left, then heuristics on its incumbent; again the exact
