@@ -250,8 +250,9 @@ def exposures_among(instance: Instance, hidden: BoolArray, cells: IntArray) -> t
     intervals = Intervals(instance, hidden, Clock())
     found = []
     for cell in np.unique(cells).tolist():
-        levels = (float(instance.lpl[cell]), float(instance.upl[cell]), float(instance.spl[cell]))
-        found.append(_judge(instance, hidden, intervals, cell, OUTSIDER, None, levels))
+        if cell in instance.protected:
+            levels = (float(instance.lpl[cell]), float(instance.upl[cell]), float(instance.spl[cell]))
+            found.append(_judge(instance, hidden, intervals, cell, OUTSIDER, None, levels))
         for insider in instance.insiders:
             for k in np.flatnonzero(insider.targets == cell).tolist():
                 levels = (float(insider.lpl[k]), float(insider.upl[k]), float(insider.spl[k]))

@@ -103,6 +103,17 @@ def obstacles(
     return tuple(_obstacle(instance, exposure, ~everything) for exposure in exposures)
 
 
+def reasons(instance: Instance, suspects: IntArray) -> tuple[Obstacle, ...]:
+    """What keeps cells (int64[k]) exposed even when everything allowed is hidden, or, where floating point
+    suspected the wrong ones, those that the audit finds.
+    """
+    found = obstacles(instance, suspects)
+    if found:
+        return found
+    exposures = audit(instance, np.array(instance.may_hide)).exposures
+    return obstacles(instance, np.array([exposure.cell for exposure in exposures], dtype=np.int64))
+
+
 def _obstacle(instance: Instance, exposure: Exposure, kept: BoolArray) -> Obstacle:
     relations = sorted({relation for proof in exposure.certificate for relation in proof})
     parts = [instance.indices[instance.indptr[r] : instance.indptr[r + 1]] for r in relations]

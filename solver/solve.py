@@ -29,7 +29,7 @@ from solver.errors import (
     UnreachableLevelError,
 )
 from solver.exact import Search
-from solver.explain import obstacles
+from solver.explain import obstacles, reasons
 from solver.heuristics.auto import first_pattern, improve_pattern
 from solver.heuristics.bound import relations_bound
 from solver.heuristics.methods import HEURISTICS, protect
@@ -475,7 +475,7 @@ def _in_danger(problem: Problem, clock: Clock) -> tuple[Problem, list[Movement]]
 
 def _infeasible(instance: Instance, cells: IntArray) -> SolverError:
     """The error that explains why cells can't be protected; ours, if the audit finds that they can."""
-    found = obstacles(instance, cells)
+    found = reasons(instance, cells)
     if not found:
         return InternalError("no pattern was found, but the audit finds everything hidden safe")
     return InfeasibleError(found)

@@ -220,8 +220,8 @@ def test_a_large_coefficient_of_a_cell_that_may_be_hidden_leaves_the_others_thei
     assert audit(instance, solution.hidden).ok
 
 
-def in_another_unit(instance: Instance, cells: np.ndarray, unit: float) -> Instance:
-    """The same instance with some cells counted in another unit: nothing about it is any other."""
+def in_another_unit(instance: Instance, cells: np.ndarray, unit: float | np.ndarray) -> Instance:
+    """The same instance with some cells counted in other units: nothing about it is any other."""
     factor = np.ones(instance.n)
     factor[cells] = unit
     insiders = tuple(
@@ -302,3 +302,14 @@ def test_a_cell_that_an_insider_knows_stands_still_however_large_its_coefficient
         assert {exposure.attacker for exposure in found} == {"owner"} | beside
     with pytest.raises(InfeasibleError):
         solve(instance.replace(status=np.where(hidden, instance.status, Status.SHOWN)))
+
+
+@pytest.mark.parametrize("method", ["exact", "auto", "lp"])
+def test_what_stands_in_the_way_is_told_where_floating_point_blames_the_wrong_cells(method: str) -> None:
+    instance = random_instance(310305)
+    units = 2.0 ** np.array([-20, 34, 31, 36])
+    for each in (instance, in_another_unit(instance, np.array([1, 9, 10, 11]), units)):
+        with pytest.raises(InfeasibleError) as caught:
+            solve(each, method)
+        exposed = {exposure.name for exposure in audit(each, np.array(each.may_hide)).exposures}
+        assert {obstacle.cell for obstacle in caught.value.obstacles} <= exposed
