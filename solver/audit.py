@@ -248,9 +248,9 @@ def find_exposures(
 def exposures_among(instance: Instance, hidden: BoolArray, cells: IntArray) -> tuple[Exposure, ...]:
     """Exposures of a few cells only, to whichever attacker (for explanations)."""
     intervals = Intervals(instance, hidden, Clock())
-    found = []
+    found, protected = [], set(instance.protected.tolist())
     for cell in np.unique(cells).tolist():
-        if cell in instance.protected:
+        if cell in protected:
             levels = (float(instance.lpl[cell]), float(instance.upl[cell]), float(instance.spl[cell]))
             found.append(_judge(instance, hidden, intervals, cell, OUTSIDER, None, levels))
         for insider in instance.insiders:

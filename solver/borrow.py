@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solver.columns import in_columns
 from solver.cuts import Cut
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.lp import CutPool, LinearProgram
@@ -180,13 +181,9 @@ def _with_budget(
     """Rows in some of their columns (int64[k]) and one more, what these cost (float64[k]), compressed. SciPy
     takes as long for that as HiGHS for a small program.
     """
-    position = np.full(rows.shape[1], -1, dtype=np.int64)
-    position[kept] = np.arange(len(kept))
-    at = position[rows.indices]
-    ours = at >= 0
-    ends = np.concatenate([[0], np.cumsum(ours)])[rows.indptr]
-    indptr = np.append(ends, ends[-1] + len(kept))
-    return indptr, np.concatenate([at[ours], position[kept]]), np.concatenate([rows.data[ours], -price])
+    indptr, indices, coefs = in_columns(rows, kept)
+    ends = np.append(indptr, indptr[-1] + len(kept))
+    return ends, np.concatenate([indices, np.arange(len(kept))]), np.concatenate([coefs, -price])
 
 
 def _pool_cuts(pool: CutPool, open_: np.ndarray) -> list[Cut]:

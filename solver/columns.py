@@ -40,13 +40,20 @@ class Part:
 
 def take_columns(matrix: sparse.csr_array, columns: IntArray) -> Part:
     """The part of a matrix (m × n) in some columns (int64[k], each once), without rows empty there."""
+    indptr, indices, coefs = in_columns(matrix, columns)
+    rows = np.flatnonzero(indptr[1:] > indptr[:-1])
+    return Part(rows, np.concatenate([[0], indptr[rows + 1]]), indices, coefs)
+
+
+def in_columns(matrix: sparse.csr_array, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """All rows of a matrix (m × n) in some columns (int64[k], each once), counted as they are chosen, in
+    compressed rows.
+    """
     position = np.full(matrix.shape[1], -1, dtype=np.int64)
     position[columns] = np.arange(len(columns))
     at = position[matrix.indices]
     kept = at >= 0
-    ends = _counted(kept)[matrix.indptr]
-    rows = np.flatnonzero(ends[1:] > ends[:-1])
-    return Part(rows, np.concatenate([[0], ends[rows + 1]]), at[kept], matrix.data[kept])
+    return _counted(kept)[matrix.indptr], at[kept], matrix.data[kept]
 
 
 def keep_entries(matrix: sparse.csr_array, kept: BoolArray) -> sparse.csr_array:

@@ -181,7 +181,7 @@ class Search(Relaxation):
             elif np.isfinite(supposed) and easy:
                 room *= 3
                 continue
-            if not added or not (easy or not self.safe):
+            if not added or (self.safe and not easy):
                 break
             found = self._try_near()
             if not easy and not found:

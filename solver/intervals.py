@@ -27,7 +27,6 @@ _ROUNDING = 1e-7
 # Rounding of a movement relative to its largest amount, amounts beside which that is nothing, and rounding of
 # a sum relative to its terms.
 _FINEST, _CLEAR, _SUMMED = 1e-12, 1e6, 1e-15
-_LEAST = 1e-300
 # Part of a movement that may lie beyond a bound for the rest of it to count.
 _NEARLY = 1e-5
 # How often a movement is refined at most, and how far each time, in units of the smallest level.
@@ -141,7 +140,8 @@ class Intervals:
         forth = np.where(wrong, 0.0, np.maximum(forth, fits))[move]
         back = np.where(wrong, 0.0, back)[move]
         # Going on, a movement misses its relations by more: amounts of the size of that stay what they are.
-        most = np.maximum(_ROUNDING * unit / np.maximum(short, _LEAST), 1.0)[move]
+        with np.errstate(divide="ignore"):
+            most = np.maximum(_ROUNDING * unit / short, 1.0)[move]
         small = size < _CLEAR * short[move]
         forth, back = (np.where(small, np.minimum(far, most), far) for far in (forth, back))
         with np.errstate(invalid="ignore"):

@@ -100,7 +100,7 @@ class Relaxation:
         pace: Pace = PATIENT,
     ) -> None:
         """Run on another clock from now on; `patience` is how long a first pattern may take, `easy` how long
-        it may go on while HiGHS solves with ease what it is asked.
+        it may go on while HiGHS solves with ease what it is asked, `pace` how long without a safe pattern.
         """
         self._pace = pace
         self._full, self._early = clock, clock.early(pace.unsafe)
