@@ -279,9 +279,14 @@ class _Stream:
             _STREAMS.release()
 
     def _news(self) -> tuple[str, bool]:
-        """The fragment as an event, empty when nothing has happened, and whether it is the last."""
-        if not self._may_read():
-            return "", True
+        """The fragment as an event, empty when nothing has happened, and whether it is the last.
+
+        Whoever asks is judged after the reading: what happens once the right is lost is in no fragment sent.
+        """
+        told, is_over = self._look()
+        return (told, is_over) if self._may_read() else ("", True)
+
+    def _look(self) -> tuple[str, bool]:
         jobs = self._visit.office.jobs
         found = jobs.events(self._job, self._seen)
         if not found and self._began:
@@ -295,7 +300,7 @@ class _Stream:
         return f"id: {self._seen}\ndata: {body}\n\n", progress.is_over
 
     def _may_read(self) -> bool:
-        """Whether whoever asked is still signed in and may see a job; asked before each look."""
+        """Whether whoever asked is still signed in and may see a job; asked after each look."""
         try:
             actor = self._visit.studio.actor_of(self._visit.request)
         except RefusedError:
