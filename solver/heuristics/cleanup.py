@@ -8,12 +8,16 @@ One pass leaves a minimal pattern: what could not be shown while more was hidden
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from solver.clock import Clock, OutOfTimeError
+from solver.heuristics.joint import Joint
 from solver.heuristics.mover import Mover
 from solver.heuristics.needs import Cover
 from solver.heuristics.peel import WIDE, peel
+from solver.heuristics.reflect import Reflections, add_moves
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import FloatArray, IntArray
 
@@ -179,12 +183,30 @@ class _Company:
         return np.asarray(columns.indices[columns.indptr[column] : columns.indptr[column + 1]])
 
 
+@dataclass(frozen=True, eq=False)
+class _AtOnce:
+    """Movements (float64[r, k]) of the columns of a joint that meet needs (int64[r]), and the needs that none
+    was found for, the least likely to be met first.
+    """
+
+    joint: Joint
+    needs: IntArray
+    moves: FloatArray
+    missed: IntArray
+
+    def meet(self, cover: Cover, column: IntArray) -> None:
+        """Have a cover meet what it would lose without a column."""
+        wanted = np.isin(self.needs, cover.would_lose(column))
+        add_moves(cover, self.joint, self.moves[wanted])
+
+
 class _Anywhere:
     """Movements of all hidden columns: one program for many questions, where what stays hidden is free."""
 
     def __init__(self, cover: Cover) -> None:
         self._cover = cover
         self._mover: Mover | None = None
+        self._reflections: Reflections | None = None
         self._shut = np.zeros(cover.problem.n, dtype=np.bool_)
         self._kept = cover.problem.forced.copy()
         self._size = self._sure = 0
@@ -195,15 +217,32 @@ class _Anywhere:
 
     def moves(self, need: int, without: IntArray, clock: Clock) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""
-        cover = self._cover
+        mover = self._sparing(without)
+        found = mover.move(need, clock)
+        return None if found is None else (mover, found)
+
+    def moves_at_once(self, needs: IntArray, without: IntArray, clock: Clock) -> _AtOnce | None:
+        """Movements that meet some needs (int64[k]) and spare a column, for as many as are soon found."""
+        joint, hidden = self._current().joint, self._cover.hidden
+        if not Reflections.pay(len(joint), len(needs)) or joint.joined[joint.position[without[0]]] < 0:
+            return None
+        if self._reflections is None:
+            self._reflections = Reflections(joint, self._cover.needs)
+        self._reflections.drop(~hidden)
+        moves, beyond = self._reflections.move(needs, clock, int(without[0]))
+        met = beyond == 0
+        missed = needs[~met][np.argsort(-beyond[~met], kind="stable")]
+        return _AtOnce(joint, needs[met], moves[met], missed)
+
+    def _sparing(self, without: IntArray) -> Mover:
+        """The program, in which only what is hidden moves, and not a column."""
         mover = self._current()
-        wanted = ~cover.hidden
+        wanted = ~self._cover.hidden
         wanted[without] = True
         mover.close(np.flatnonzero(wanted & ~self._shut))
         mover.open(np.flatnonzero(self._shut & ~wanted))
         self._shut = wanted
-        found = mover.move(need, clock)
-        return None if found is None else (mover, found)
+        return mover
 
     def _current(self) -> Mover:
         """The program, made anew where much has changed."""
@@ -214,7 +253,7 @@ class _Anywhere:
             self._size, self._sure = size, sure
             self._mover = Mover(self._cover.problem, self._cover.needs, np.flatnonzero(hidden))
             self._mover.set_unit_prices(np.where(hidden & ~self._kept, weight, 0.0))
-            self._shut = ~hidden
+            self._shut, self._reflections = ~hidden, None
         return self._mover
 
 
@@ -227,6 +266,10 @@ class _Near:
 
     def keep(self, column: int) -> None:
         """A column is needed; each question has a program of its own."""
+
+    def moves_at_once(self, needs: IntArray, without: IntArray, clock: Clock) -> _AtOnce | None:
+        """None: they are found one by one."""
+        return None
 
     def moves(self, need: int, without: IntArray, clock: Clock) -> tuple[Mover, FloatArray] | None:
         """A movement that meets a need and spares a column."""
@@ -251,15 +294,28 @@ def _blocker(
     """The need that nothing meets without a column, or -1 if the cover has found other movements for all of
     those that it would lose (int64[k], in the order to ask).
     """
-    remaining = lost
-    while len(remaining):
+    remaining, asked = lost, 0
+    others: _AtOnce | None = None
+    while True:
+        if not len(remaining):
+            if others is None:
+                return -1
+            others.meet(cover, column)
+            remaining, others = cover.would_lose(column), None
+            continue
         need = int(remaining[0])
         try:
+            # Most columns are kept by what kept them last. What that spares, many may need.
+            if asked == 1:
+                others = elsewhere.moves_at_once(remaining, column, clock)
+                remaining, asked = remaining if others is None else others.missed, 2
+                continue
             found = elsewhere.moves(need, column, clock)
         except OutOfTimeError:
             return need
         if found is None:
             return need
+        asked += 1
         mover, amounts = found
         cover.add(mover.columns, amounts)
         still = cover.would_lose(column)
@@ -269,4 +325,3 @@ def _blocker(
         remaining = remaining[1:][np.isin(remaining[1:], still)]
         if pace is not None:
             pace.step()
-    return -1

@@ -24,6 +24,8 @@ from solver.presolve import FrozenTargetError
 Finder = Callable[[int, FloatArray], Movement | None]
 
 _SLOPES = 2
+# So many movements in a row that cost nothing.
+_FREE = 2
 # Beyond so many columns the linear program looks only near the cell. Below, one program of everything is made
 # once, and the movements that it finds are cheaper.
 LARGE = 15_000
@@ -38,6 +40,7 @@ def protect_lp(
     allowed: BoolArray | None = None,
     slopes: int = _SLOPES,
     lenient: bool = False,
+    at_once: Callable[[], None] | None = None,
 ) -> None:
     """Meet every need of a cover by cheapest movements.
 
@@ -54,6 +57,8 @@ def protect_lp(
         How often a movement is priced again by its own last answer.
     lenient
         Leave needs unmet that those columns cannot meet.
+    at_once
+        Meets what costs nothing, sooner where that is much.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def protect_lp(
         find = nearby(Surroundings(problem, np.flatnonzero(~open_)), cover.needs, clock, slopes)
     else:
         find = anywhere(Mover(problem, cover.needs, np.flatnonzero(open_)), cover.needs, clock, slopes)
-    meet_needs(cover, find, weight, lenient)
+    meet_needs(cover, find, weight, lenient, at_once)
 
 
 def meet_within(cover: Cover, clock: Clock) -> None:
@@ -84,7 +89,13 @@ def meet_within(cover: Cover, clock: Clock) -> None:
                 cover.add(mover.columns, move)
 
 
-def meet_needs(cover: Cover, find: Finder, weight: FloatArray, lenient: bool = False) -> None:
+def meet_needs(
+    cover: Cover,
+    find: Finder,
+    weight: FloatArray,
+    lenient: bool = False,
+    at_once: Callable[[], None] | None = None,
+) -> None:
     """Meet the unmet needs of a cover, highest level first.
 
     Parameters
@@ -95,6 +106,8 @@ def meet_needs(cover: Cover, find: Finder, weight: FloatArray, lenient: bool = F
         Cost of hiding as this search sees it.
     lenient
         Leave needs unmet that nothing can meet.
+    at_once
+        Called where several movements in a row cost nothing: most of what is left may cost nothing.
 
     Raises
     ------
@@ -103,12 +116,16 @@ def meet_needs(cover: Cover, find: Finder, weight: FloatArray, lenient: bool = F
     OutOfTimeError
         The finder's clock is out.
     """
-    problem, needs = cover.problem, cover.needs
+    problem, needs, free = cover.problem, cover.needs, 0
     for need in needs.by_level.tolist():
         if cover.unmet[need]:
             found = find(need, np.where(cover.hidden, 0.0, weight))
             if found is not None:
+                hidden = int(cover.hidden.sum())
                 cover.add(*found)
+                free = free + 1 if int(cover.hidden.sum()) == hidden else 0
+                if at_once is not None and free == _FREE:
+                    at_once()
             elif not lenient:
                 raise FrozenTargetError(problem.cells[problem.column == int(needs.cell[need])])
 

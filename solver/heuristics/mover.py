@@ -13,18 +13,19 @@ columns closed, goes on from its own last basis, which is still dual feasible: h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
-from solver.columns import keep_entries, without_repeats
 from solver.errors import NumericalError
+from solver.heuristics.joint import Joint
 from solver.heuristics.needs import Needs
 from solver.instance import FloatArray, IntArray
 from solver.lp import LinearProgram
-from solver.presolve import Problem, merge_cells
+from solver.presolve import Problem
 
 # A movement never needs more room than this many times its level.
 _ROOM = 1e4
@@ -62,19 +63,15 @@ class Mover:
         *,
         in_one: bool | None = None,
     ) -> None:
-        self.columns = np.arange(problem.n) if columns is None else columns
+        self.joint = joint = Joint(problem, columns)
+        self.columns, self.size = joint.columns, joint.size
         self._needs, self._known = needs, problem.known
-        k = len(self.columns)
-        self._position = np.full(problem.n, -1, dtype=np.int64)
-        self._position[self.columns] = np.arange(k)
         self.hi, self.lo = problem.hi[self.columns], problem.lo[self.columns]
-        part = sparse.csr_array(problem.transposed[self.columns].T)
-        part = part[np.flatnonzero(np.diff(part.indptr))]
-        self.size = 2 * k + part.shape[0]
-        part = self._join(part, merge=k < problem.n)
-        c = len(self._up)
+        self._position, self._joined, self._ratio = joint.position, joint.joined, joint.ratio
+        self._able, self._up, self._down = joint.able, joint.up, joint.down
+        part, k, c = joint.relations, len(self.columns), len(joint)
         self._open, self._shut = np.ones(k, dtype=np.bool_), np.zeros(c, dtype=np.bool_)
-        self._upper = np.zeros(2 * c)
+        self._upper, self._rooms = np.zeros(2 * c), np.concatenate([self._up, self._down])
         # What costs nothing either way, and whether it moves both ways in its first column.
         self._gratis = np.zeros(c, dtype=np.bool_)
         self._in_one, self._settled, self._steps = bool(in_one), in_one is not None, 0
@@ -100,26 +97,6 @@ class Mover:
         # The last basis of each need, at the prices as they are.
         self._bases: dict[int, Any] = {}
 
-    def _join(self, part: sparse.csr_array, merge: bool) -> sparse.csr_array:
-        """Columns that only move together become one of the program, those that can't move none: among the
-        hidden cells of a good pattern, most relations have but two.
-        """
-        k = len(self.columns)
-        root, self._ratio, lo, hi = np.arange(k), np.ones(k), self.lo, self.hi
-        if merge:
-            part, root, self._ratio, lo, hi = merge_cells(part, lo, hi)
-            part = without_repeats(part)
-        moving = np.flatnonzero((lo > 0) | (hi > 0))
-        number = np.full(k, -1, dtype=np.int64)
-        number[moving] = np.arange(len(moving))
-        self._joined = number[root]
-        self._able = np.flatnonzero(self._joined >= 0)
-        self._up, self._down = hi[moving], lo[moving]
-        kept = keep_entries(part, number[part.indices] >= 0)
-        return sparse.csr_array(
-            (kept.data, number[kept.indices], kept.indptr), shape=(part.shape[0], len(moving))
-        )
-
     def close(self, columns: IntArray) -> None:
         """Let columns move no longer."""
         self._set_open(columns, False)
@@ -142,11 +119,14 @@ class Mover:
         each = np.minimum(price / usual, _DEAR)
         self._set_costs(each, each)
 
-    def move(self, need: int, clock: Clock, *, go_on: bool = False) -> FloatArray | None:
+    def move(
+        self, need: int, clock: Clock, *, go_on: bool = False, others: Sequence[int] = ()
+    ) -> FloatArray | None:
         """The cheapest movement (float64[k]) that meets a need, or None if there is none, or none
         that floating point finds.
 
         `go_on` begins with the last basis, of whichever need: right where next to nothing costs anything.
+        `others` are needs of the same attacker that it must meet too.
 
         Raises
         ------
@@ -155,29 +135,29 @@ class Mover:
         """
         clock.check()
         self._sought_in_one = False
-        needs = self._needs
-        at = int(self._position[needs.cell[need]])
-        level = float(needs.level[need])
-        joined = int(self._joined[at]) if at >= 0 else -1
-        if joined < 0 or self._shut[joined]:
-            return None
-        goal = float(needs.side[need] / self._ratio[at])
-        c = len(self._up)
-        room = self._up if goal > 0 else self._down
-        known = self._position[self._known[needs.attacker[need]]]
-        known = self._joined[known[known >= 0]]
-        known = np.unique(known[known >= 0])
-        if level * abs(goal) > room[joined] * (1 + 1e-9) or joined in known:
-            return None
+        needs, c = self._needs, len(self._up)
+        asked, known = (need, *others), self._still(int(needs.attacker[need]))
+        level = max(float(needs.level[one]) for one in asked)
+        goals: dict[int, float] = {}
+        for one in asked:
+            at = int(self._position[needs.cell[one]])
+            joined = int(self._joined[at]) if at >= 0 else -1
+            if joined < 0 or self._shut[joined] or joined in known or joined in goals:
+                return None
+            goal = float(needs.side[one] * needs.level[one] / level / self._ratio[at])
+            room = self._up if goal > 0 else self._down
+            if level * abs(goal) > room[joined] * (1 + 1e-9):
+                return None
+            goals[joined] = goal
         if level != self._level:
             self._set_level(level)
-        pair = np.array([joined, joined + c])
-        fixed = np.array([max(goal, 0.0), max(-goal, 0.0)])
+        pair = np.array([*goals, *(joined + c for joined in goals)])
+        fixed = np.array([max(sign * goal, 0.0) for sign in (1.0, -1.0) for goal in goals.values()])
         blocked = np.concatenate([known, known + c])
         self._program.set_bounds(pair, fixed, fixed)
         if len(known):
             self._program.set_bounds(blocked, np.zeros(len(blocked)), np.zeros(len(blocked)))
-        basis = self._bases.get(need)
+        basis = None if others else self._bases.get(need)
         cold = basis is None and not go_on
         if basis is not None:
             self._program.set_basis(basis)
@@ -198,16 +178,22 @@ class Mover:
             raise OutOfTimeError
         if result is None or result.status != "optimal":
             return None
-        if not go_on and not switched:
+        if not go_on and not switched and not others:
             self._bases[need] = self._program.basis()
-        moved = np.zeros(len(self.columns))
-        able = self._able
         # What is shut is moved by no more than rounding, which would count as hiding it.
         net = np.where(self._shut, 0.0, result.primal[:c] - result.primal[c:])
         within = np.clip(net, -self._upper[c:], self._upper[:c])
         net = np.where(np.abs(net - within) <= _NOISE, within, net)
-        moved[able] = self._ratio[able] * net[self._joined[able]]
-        return moved * level
+        return self.joint.apart(net) * level
+
+    def _still(self, attacker: int) -> IntArray:
+        """Columns of the program that an attacker knows."""
+        known = self._known[attacker]
+        if len(known):
+            known = self._position[known]
+            known = self._joined[known[known >= 0]]
+            known = np.unique(known[known >= 0])
+        return known
 
     def split(self) -> bool:
         """Let every column move one way for good. False if the last movement was sought so already."""
@@ -262,10 +248,15 @@ class Mover:
 
     def _set_level(self, level: float) -> None:
         """Measure movement in units of the level: whatever the level, the program looks alike."""
-        room = np.minimum(np.concatenate([self._up, self._down]) / level, _ROOM)
-        self._upper = np.where(room > _LITTLE, room, 0.0)
-        self._level = level
-        self._limit(self._all)
+        room = np.minimum(self._rooms / level, _ROOM)
+        room[room <= _LITTLE] = 0.0
+        c = len(self._up)
+        changed = np.flatnonzero(room != self._upper)
+        self._upper, self._level = room, level
+        if self._in_one:
+            # What moves both ways in one column has the room of its second in the bounds of its first.
+            changed = np.union1d(changed, changed[changed >= c] - c)
+        self._limit(changed)
 
     def _limit(self, positions: IntArray) -> None:
         if len(positions):
@@ -281,7 +272,10 @@ class Mover:
 
     def _set_open(self, columns: IntArray, flag: bool) -> None:
         positions = self._position[columns]
-        self._open[positions[positions >= 0]] = flag
+        positions = positions[positions >= 0]
+        if not len(positions):
+            return
+        self._open[positions] = flag
         able = self._able
         shut = np.bincount(self._joined[able], ~self._open[able], len(self._up)) > 0
         changed = np.flatnonzero(shut != self._shut)

@@ -16,7 +16,7 @@ import numpy as np
 
 from solver.attack import Movement, Region
 from solver.clock import Clock
-from solver.entries import ranges, row_of
+from solver.entries import ranges
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError, Problem
 
@@ -26,6 +26,8 @@ _SLACK = 1e-7
 _ROUNDING = 1e-6
 # Movement below this (relative to a level, or absolute for levels above one) is rounding.
 _STILL = 1e-8
+# Moves that use what is shown are forgotten once there are so many, and they are the most.
+_MANY = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +109,45 @@ def _rooms(problem: Problem, wide: IntArray, clock: Clock) -> tuple[FloatArray, 
     return hi, lo
 
 
+class Pairs:
+    """Numbers, each with what it belongs to, in the order they come: searched whole, which takes less time
+    than an index that is kept while moves come and go.
+    """
+
+    def __init__(self) -> None:
+        self._pairs: IntArray = np.empty((2, 0), dtype=np.int64)
+        self._size = 0
+
+    def copy(self) -> Pairs:
+        """An independent copy."""
+        twin = Pairs()
+        twin._pairs, twin._size = self._pairs[:, : self._size].copy(), self._size
+        return twin
+
+    def add(self, numbers: list[IntArray], first: int) -> None:
+        """Add the numbers of several owners, which are counted from the first one."""
+        each = np.concatenate(numbers)
+        owner = np.repeat(np.arange(first, first + len(numbers)), [len(some) for some in numbers])
+        size = self._size + len(each)
+        if size > self._pairs.shape[1]:
+            more = np.empty((2, 2 * size), dtype=np.int64)
+            more[:, : self._size] = self._pairs[:, : self._size]
+            self._pairs = more
+        self._pairs[:, self._size : size] = each, owner
+        self._size = size
+
+    def of(self, numbers: IntArray) -> IntArray:
+        """Whom any of some numbers belong to, as often as they do."""
+        each, owner = self._pairs[:, : self._size]
+        found = each == numbers[0] if len(numbers) == 1 else np.isin(each, numbers)
+        return np.asarray(owner[found], dtype=np.int64)
+
+    def count(self, owners: BoolArray, size: int) -> IntArray:
+        """How often each number below a size belongs to one of some owners (bool[o])."""
+        each, owner = self._pairs[:, : self._size]
+        return np.asarray(np.bincount(each[owners[owner]], minlength=size), dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class _Move:
     columns: IntArray
@@ -139,9 +180,8 @@ class Cover:
         self.minimal, self.bound = False, 0.0
         self._moves: list[_Move] = []
         self._count = np.zeros(len(needs), dtype=np.int64)
-        self._users: dict[int, list[int]] = {}
-        # So many moves are in that index: it is only made when somebody asks.
-        self._indexed = 0
+        # What moves use and meet; of those so far, which ones use nothing that is shown.
+        self._uses, self._meets, self._alive = Pairs(), Pairs(), np.ones(0, dtype=np.bool_)
         self._insiders = [
             (k, cells) for k, cells in enumerate(problem.known) if len(cells) and k in needs.attacker
         ]
@@ -168,8 +208,7 @@ class Cover:
         twin.minimal, twin.bound = self.minimal, self.bound
         twin._moves = list(self._moves)
         twin._count = self._count.copy()
-        twin._indexed = self._indexed
-        twin._users = {column: list(users) for column, users in self._users.items()}
+        twin._uses, twin._meets, twin._alive = self._uses.copy(), self._meets.copy(), self._alive.copy()
         return twin
 
     def without(self, columns: IntArray) -> Cover:
@@ -185,7 +224,12 @@ class Cover:
     def take(self, other: Cover) -> None:
         """Become another cover of the same problem."""
         self.hidden, self.minimal, self._moves = other.hidden, other.minimal, other._moves
-        self._count, self._users, self._indexed = other._count, other._users, other._indexed
+        self._count, self._uses, self._meets, self._alive = (
+            other._count,
+            other._uses,
+            other._meets,
+            other._alive,
+        )
         self.bound = max(self.bound, other.bound)
 
     def borrow(self, other: Cover) -> None:
@@ -209,44 +253,49 @@ class Cover:
         (int64[moves + 1]).
         """
         problem, needs = self.problem, self.needs
-        move, count = row_of(indptr), len(indptr) - 1
-        size, largest = np.abs(amounts), np.zeros(count)
-        np.maximum.at(largest, move, size)
-        least = np.minimum(1.0, largest)
-        moving = size > _STILL * least[move]
-        weighty = size * problem.heft[columns] > _STILL * least[move]
-        touched = [
-            np.bincount(move, weighty & np.isin(columns, known), count) > 0 for _, known in self._insiders
-        ]
-        move, columns, amounts, size = move[moving], columns[moving], amounts[moving], size[moving]
-        if not len(columns):
+        size, begin = np.abs(amounts), indptr[:-1][np.diff(indptr) > 0]
+        if not len(begin):
             return
+        largest = np.maximum.reduceat(size, begin)
+        least = np.repeat(_STILL * np.minimum(largest, 1.0), np.diff(begin, append=len(columns)))
+        touched = [
+            np.logical_or.reduceat((size * problem.heft[columns] > least) & np.isin(columns, known), begin)
+            for _, known in self._insiders
+        ]
+        moving = size > least
+        # What moves at all moves somewhere by its largest amount: no movement is left without columns.
+        begin, theirs = begin[largest > 0], [those[largest > 0] for those in touched]
+        if not len(begin):
+            return
+        begin = (np.cumsum(moving) - moving)[begin]
+        columns, amounts, size = columns[moving], amounts[moving], size[moving]
         hi, lo = problem.hi[columns], problem.lo[columns]
-        forth, back = np.full(count, np.inf), np.full(count, np.inf)
-        np.minimum.at(forth, move, np.where(amounts > 0, hi, lo) / size)
-        np.minimum.at(back, move, np.where(amounts > 0, lo, hi) / size)
-        order, starts = self._needs_by_column
-        each = starts[columns + 1] - starts[columns]
-        entry = np.repeat(np.arange(len(columns)), each)
-        need, mover = order[ranges(starts[columns], each)], move[entry]
+        forth = np.minimum.reduceat(np.where(amounts > 0, hi, lo) / size, begin)
+        back = np.minimum.reduceat(np.where(amounts > 0, lo, hi) / size, begin)
         # The room of a cell may be missed by the rounding of the movement alone; what goes farther counts as
         # far as there is room.
         forth = np.where(forth >= 1 - _ROUNDING, np.maximum(forth, 1.0), forth)
+        order, starts = self._needs_by_column
+        each = starts[columns + 1] - starts[columns]
+        asked = np.flatnonzero(each)
+        each = each[asked]
+        need, entry = order[ranges(starts[columns[asked]], each)], np.repeat(asked, each)
+        mover = np.searchsorted(begin, entry, side="right") - 1
         reach = amounts[entry] * needs.side[need]
         reach = np.where(reach > 0, reach * forth[mover], -reach * back[mover])
         met = reach >= needs.level[need] * (1 - _SLACK)
-        for (attacker, _), theirs in zip(self._insiders, touched, strict=True):
-            met &= ~(theirs[mover] & (needs.attacker[need] == attacker))
+        for (attacker, _), those in zip(self._insiders, theirs, strict=True):
+            met &= ~(those[mover] & (needs.attacker[need] == attacker))
         need, mover = need[met], mover[met]
         self._count += np.bincount(need, minlength=len(needs))
-        self.minimal &= bool(self.hidden[columns].all())
+        self.minimal = self.minimal and bool(self.hidden[columns].all())
         self.hidden[columns] = True
-        ends = np.cumsum(np.bincount(move, minlength=count))[:-1]
-        answers = np.cumsum(np.bincount(mover, minlength=count))[:-1]
-        parts = zip(np.split(columns, ends), np.split(amounts, ends), np.split(need, answers), strict=True)
-        for some, much, answered in parts:
-            if len(some):
-                self._moves.append(_Move(some, much, some[~problem.forced[some]], np.sort(answered)))
+        unforced, ends = ~problem.forced[columns], [*begin[1:].tolist(), len(columns)]
+        answers = np.searchsorted(mover, np.arange(len(begin) + 1)).tolist()
+        for k, (at, end) in enumerate(zip(begin.tolist(), ends, strict=True)):
+            some = columns[at:end]
+            answered = np.sort(need[answers[k] : answers[k + 1]])
+            self._moves.append(_Move(some, amounts[at:end], some[unforced[at:end]], answered))
 
     @cached_property
     def _needs_by_column(self) -> tuple[IntArray, IntArray]:
@@ -270,31 +319,38 @@ class Cover:
 
     def would_lose(self, columns: IntArray) -> IntArray:
         """Needs that no known move meets once these columns are shown."""
-        lost = np.zeros(len(self.needs), dtype=np.int64)
-        for number in self._using(columns):
-            lost[self._moves[number].met] += 1
+        lost = self._met_by(self._using(columns))
         return np.flatnonzero((self._count > 0) & (self._count == lost))
 
     def support(self, columns: IntArray) -> IntArray:
         """Columns of the moves that use any of these columns, sorted."""
-        used = [self._moves[number].columns for number in self._using(columns)]
+        used = [self._moves[number].columns for number in self._using(columns).tolist()]
         return np.unique(np.concatenate([columns, *used]))
 
     def show(self, columns: IntArray) -> None:
         """Show columns again, and forget the moves that used them."""
-        for number in self._using(columns):
-            move = self._moves[number]
-            self._count[move.met] -= 1
-            for column in move.free.tolist():
-                self._users[column].remove(number)
+        using = self._using(columns)
+        self._count -= self._met_by(using)
+        self._alive[using] = False
         self.hidden[columns] = False
+        if len(self._moves) > _MANY and 2 * int(self._alive.sum()) < len(self._moves):
+            self._moves = [self._moves[number] for number in np.flatnonzero(self._alive).tolist()]
+            self._uses, self._meets, self._alive = Pairs(), Pairs(), np.ones(0, dtype=np.bool_)
 
-    def _using(self, columns: IntArray) -> list[int]:
-        for number in range(self._indexed, len(self._moves)):
-            for column in self._moves[number].free.tolist():
-                self._users.setdefault(column, []).append(number)
-        self._indexed = len(self._moves)
-        users: set[int] = set()
-        for column in columns.tolist():
-            users.update(self._users.get(column, ()))
-        return sorted(users)
+    def _using(self, columns: IntArray) -> IntArray:
+        """Numbers of the moves that use any of these columns, and nothing that is shown."""
+        known = len(self._alive)
+        if known < len(self._moves):
+            new = self._moves[known:]
+            self._uses.add([move.free for move in new], known)
+            self._meets.add([move.met for move in new], known)
+            self._alive = np.concatenate([self._alive, np.ones(len(new), dtype=np.bool_)])
+        found = self._uses.of(columns)
+        found = found[self._alive[found]]
+        return found if len(columns) == 1 else np.unique(found)
+
+    def _met_by(self, moves: IntArray) -> IntArray:
+        """How many of these moves meet each need."""
+        chosen = np.zeros(len(self._alive), dtype=np.bool_)
+        chosen[moves] = True
+        return self._meets.count(chosen, len(self.needs))

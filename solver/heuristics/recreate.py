@@ -9,6 +9,7 @@ ridges, less and less as time runs out (threshold accepting, Dueck and Scheuer 1
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from solver.heuristics.cleanup import Blockers, clean_up
 from solver.heuristics.lp import LARGE, meet_needs, nearby, protect_lp
 from solver.heuristics.merge import Pool
 from solver.heuristics.needs import Cover
+from solver.heuristics.reflect import meet_at_once
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError
@@ -114,8 +116,10 @@ class _Tools:
         if cover.problem.n > LARGE:
             meet_needs(cover, nearby(self.around, cover.needs, clock, slopes=0), weight)
             return
+        meet_at_once(cover, clock)
         columns = cover.hidden | self._light
-        protect_lp(cover, clock, weight, columns, slopes=0, lenient=True)
+        at_once = partial(meet_at_once, cover, clock)
+        protect_lp(cover, clock, weight, columns, slopes=0, lenient=True, at_once=at_once)
         if cover.unmet.any():
             protect_lp(cover, clock, weight, slopes=0)
 
