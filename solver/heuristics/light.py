@@ -28,6 +28,9 @@ _ALONE = (0.25, 0.5, 0.75)
 # So many needs are tried in that part of the limit; if all would take more than this part of what is left,
 # more columns move together. All take about half of what the first ones tell.
 _SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 1.25
+# If more columns can't move together any longer, but so many times what is left would do, movements need by
+# need are tried: time ends among the last needs, not before the first.
+_HALF = 4.0
 # A movement takes as long as this power of the part of the columns.
 _POWER = 2.5
 # Part of the limit for the company of single relations.
@@ -69,10 +72,15 @@ def _move_together(cover: Cover, clock: Clock) -> float:
     """
     before, took = 0.0, 0.0
     for part in _TOGETHER:
-        if cover.unmet.sum() <= _FEW or (before >= _EARLIEST and _affords(cover, clock, before)):
+        if cover.unmet.sum() <= _FEW:
+            break
+        needed = _time_for_all(cover, clock, before) if before >= _EARLIEST else np.inf
+        if needed <= _AFFORDED:
             break
         left = clock.seconds_left
         if left is not None and left < _GROWTH * took:
+            if needed <= _HALF:
+                break
             raise OutOfTimeError
         sweep(cover, _lightest(cover, part), clock)
         took = 0.0 if left is None else left - (clock.seconds_left or 0.0)
@@ -80,14 +88,16 @@ def _move_together(cover: Cover, clock: Clock) -> float:
     return before
 
 
-def _affords(cover: Cover, clock: Clock, together: float) -> bool:
-    """Would movements need by need end in time? Those of some needs of all levels tell."""
+def _time_for_all(cover: Cover, clock: Clock, together: float) -> float:
+    """How long movements need by need would take, as a part of what is left of the limit: those of some needs
+    of all levels tell.
+    """
     part, later = ([part for part in _ALONE if part > together] + [1.0, 1.0])[:2]
     hidden = _lightest(cover, part)
     if hidden.sum() > LARGE:
-        return False
+        return np.inf
     if not clock.limited:
-        return True
+        return 0.0
     find = anywhere(Mover(cover.problem, cover.needs, np.flatnonzero(hidden)), cover.needs, clock, slopes=0)
     order = cover.needs.by_level[cover.unmet[cover.needs.by_level]]
     trial, asked, failed, spent, before = clock.part(_TRIAL), 0, 0, clock.spent, len(order)
@@ -107,7 +117,7 @@ def _affords(cover: Cover, clock: Clock, together: float) -> bool:
     each = (clock.spent - spent) / max(asked, 1)
     # What doesn't move among these is asked again, among more.
     each *= 1 + failed / max(asked, 1) * (later / part) ** _POWER
-    return bool(left / several * each <= _AFFORDED * (1 - clock.spent))
+    return float(left / several * each / max(1 - clock.spent, 1e-9))
 
 
 def _find_boxes(cover: Cover, clock: Clock) -> None:

@@ -9,7 +9,10 @@ minimal pattern, but near one. Where time ends first, the needs not met yet keep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.light import sweep
@@ -24,28 +27,33 @@ _BATCHES, _LEAST = 12, 8
 # ask for; what these ask for may take this part of the limit.
 WIDE = 2_000
 _COMPANY = 0.05
+# So many needs are met at a time then, far from each other.
+_GROUP = 8
 
 
 def peel(cover: Cover, clock: Clock) -> None:
     """Make a cover that meets all its needs cheaper, in place, the heaviest first, as the clock allows."""
-    if cover.hidden.sum() > WIDE:
+    wide = cover.hidden.sum() > WIDE
+    if wide:
         company = find_company(cover.problem, clock.part(_COMPANY)).hidden
         if company is not None:
-            _peel_off(cover, cover.secondaries[~company[cover.secondaries]], clock)
+            _peel_off(cover, cover.secondaries[~company[cover.secondaries]], clock, _GROUP)
     secondaries = cover.secondaries
     size = max(_LEAST, -(-len(secondaries) // _BATCHES))
     for begin in range(0, len(secondaries), size):
         batch = secondaries[begin : begin + size]
-        _peel_off(cover, batch[cover.hidden[batch]], clock)
+        _peel_off(cover, batch[cover.hidden[batch]], clock, _GROUP if wide else 1)
 
 
-def _peel_off(cover: Cover, batch: IntArray, clock: Clock) -> None:
-    """Show what can be spared of a batch (int64[k]); what time does not suffice for stays as it is."""
+def _peel_off(cover: Cover, batch: IntArray, clock: Clock, group: int = 1) -> None:
+    """Show what can be spared of a batch (int64[k]), so many needs at a time; what time does not suffice for
+    stays as it is.
+    """
     if clock.out or not len(batch):
         return
     rest = cover.without(batch)
     try:
-        if not _meet_without(rest, cover, batch, clock):
+        if not _meet_without(rest, cover, batch, clock, group):
             return
     except OutOfTimeError:
         rest.meet_as(cover)
@@ -53,7 +61,7 @@ def _peel_off(cover: Cover, batch: IntArray, clock: Clock) -> None:
         cover.take(rest)
 
 
-def _meet_without(rest: Cover, cover: Cover, batch: IntArray, clock: Clock) -> bool:
+def _meet_without(rest: Cover, cover: Cover, batch: IntArray, clock: Clock, group: int) -> bool:
     """Meet the needs of a cover without a batch again, with as little of it as may be; False if floating
     point does not find how.
     """
@@ -63,10 +71,9 @@ def _meet_without(rest: Cover, cover: Cover, batch: IntArray, clock: Clock) -> b
     price[batch] = problem.weight[batch]
     mover = Mover(problem, needs, np.flatnonzero(cover.hidden), in_one=True)
     mover.set_unit_prices(price)
-    for need in needs.by_level.tolist():
-        if not rest.unmet[need]:
-            continue
-        move = mover.move(need, clock, go_on=True)
+
+    def meet(need: int, others: Sequence[int] = ()) -> bool:
+        move = mover.move(need, clock, go_on=True, others=others)
         if move is None:
             return False
         rest.add(mover.columns, move)
@@ -74,4 +81,36 @@ def _meet_without(rest: Cover, cover: Cover, batch: IntArray, clock: Clock) -> b
         if len(new):
             price[new] = 0.0
             mover.set_unit_prices(price)
+        return True
+
+    for need in needs.by_level.tolist():
+        if not rest.unmet[need]:
+            continue
+        others = _apart(rest, need, group - 1)
+        if not (others and meet(need, others)) and not meet(need):
+            return False
     return not rest.unmet.any()
+
+
+def _apart(cover: Cover, need: int, count: int) -> list[int]:
+    """So many more unmet needs, high ones first, whose cells have no relation in common with that one's or
+    with each other.
+    """
+    if not count:
+        return []
+    needs, rows = cover.needs, cover.problem.transposed
+    unmet = cover.unmet & (needs.attacker == needs.attacker[need])
+    chosen, taken = list[int](), set(_relations(rows, int(needs.cell[need])))
+    for other in needs.by_level[unmet[needs.by_level]].tolist():
+        mine = _relations(rows, int(needs.cell[other]))
+        if taken.isdisjoint(mine):
+            chosen.append(other)
+            taken.update(mine)
+            if len(chosen) == count:
+                break
+    return chosen
+
+
+def _relations(rows: sparse.csr_array, column: int) -> list[int]:
+    found: list[int] = rows.indices[rows.indptr[column] : rows.indptr[column + 1]].tolist()
+    return found
