@@ -1,15 +1,22 @@
-"""How long an exact search goes on without a safe pattern."""
+"""How long an exact search goes on: without a safe pattern, and before heuristics have their turn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from solver.borrow import crowded
 from solver.heuristics.network import find_network
 from solver.presolve import Problem
 
 # So few seconds are few. A problem of up to so many columns is tiny, and one of up to so many for each second
 # may be searched to the end.
 _FEW, _TINY, _EACH_SECOND = 1.0, 300, 13_000
+# Part of a limit for the exact search before heuristics: in general, where most columns lie in four relations
+# (patterns near the relaxation take long there, and more depends on it), and where it mostly ends with a
+# proof, on tables of so many columns, at most so many for each second. In fewer seconds than these heuristics
+# do little.
+_SHARE, _CROWDED_SHARE, _PROOF_SHARE, _LEAST = 0.25, 0.4, 0.85, 0.3
+_PROVABLE, _PROVABLE_EACH_SECOND = 300, 30
 # Relations that a column is in on average, up to which a table counts as one of two dimensions.
 _FLAT = 2.5
 
@@ -53,3 +60,13 @@ def pace_of(problem: Problem, time_limit: float | None) -> Pace | None:
     if find_network(problem) is None:
         return PATIENT
     return _SMALL_PACE if problem.n <= _EACH_SECOND * time_limit else None
+
+
+def exact_share(problem: Problem, seconds: float | None) -> float:
+    """The part of what is left of a limit (seconds, if any) for a search that heuristics go on from."""
+    share = _CROWDED_SHARE if crowded(problem) else _SHARE
+    if seconds is None:
+        return share
+    if problem.n <= min(_PROVABLE, _PROVABLE_EACH_SECOND * seconds):
+        share = _PROOF_SHARE
+    return max(share, min(_LEAST / max(seconds, 1e-9), 1.0))

@@ -37,7 +37,7 @@ from solver.heuristics.needs import Cover
 from solver.heuristics.network import find_network
 from solver.incumbent import make_safe
 from solver.instance import BoolArray, Instance, IntArray, Status
-from solver.pace import pace_of
+from solver.pace import exact_share, pace_of
 from solver.presolve import FrozenTargetError, Problem, Reduction, reduce_instance
 from solver.solution import Progress, ProgressCallback, Solution
 from solver.stricter import repaired, with_higher_levels
@@ -107,12 +107,8 @@ def solve(
 
 # Of a limit, this part and these seconds are kept for the end, but never more than that part.
 _SPARED = (0.03, 0.004, 0.06)
-# Part of the time that `auto` gives the exact search first and seconds in any case (in fewer, heuristics do
-# little), and the gap up to which it returns to it.
-_EXACT_SHARE, _EXACT_LEAST, _NEAR = 0.25, 0.3, 0.03
-# On tables of so many columns for each second, and at most so many, it mostly ends with a proof: there it has
-# this part.
-_EACH_SECOND, _PROVABLE, _PROOF_SHARE = 30, 300, 0.85
+# The gap up to which `auto` returns to the exact search.
+_NEAR = 0.03
 # Part of it while HiGHS solves with ease what is asked of it, and part of the limit of `exact` after which it
 # hopes for a cheaper pattern, no longer for a proof.
 _EASY_SHARE, _PROOF = 0.95, 0.85
@@ -348,11 +344,7 @@ class _Run:
             search.run()
             if not search.safe:
                 search.accept(*self._first(number, search.problem, None))
-        left, first = clock.seconds_left, _EXACT_SHARE
-        if left is not None:
-            provable = search.problem.n <= min(_PROVABLE, _EACH_SECOND * left)
-            first = max(_PROOF_SHARE if provable else first, min(_EXACT_LEAST / max(left, 1e-9), 1.0))
-        for share in (first, 1.0):
+        for share in (exact_share(search.problem, clock.seconds_left), 1.0):
             search.limit_to(clock.part(share), clock.part(_PATIENCE), clock.part(max(share, _EASY_SHARE)))
             search.run()
             search.limit_to(clock)

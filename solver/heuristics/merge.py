@@ -17,7 +17,7 @@ from solver.instance import BoolArray, FloatArray
 # How many patterns are kept, and how much dearer than the cheapest one may be.
 _KEPT, _DEARER = 80, 1.15
 # So many must have been met before mergers pay: where each takes long, meeting more is worth more.
-_ENOUGH = 25
+_ENOUGH = 70
 # Free columns of a merger, as a multiple of the secondaries: at first, at least, at most; and the change of
 # that after one that was searched to the end, or was not.
 _SIZE, _LEAST, _MOST = 1.5, 1.1, 8.0
