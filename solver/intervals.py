@@ -140,7 +140,7 @@ class Intervals:
         forth = np.where(wrong, 0.0, np.maximum(forth, fits))[move]
         back = np.where(wrong, 0.0, back)[move]
         # Going on, a movement misses its relations by more: amounts of the size of that stay what they are.
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             most = np.maximum(_ROUNDING * unit / short, 1.0)[move]
         small = size < _CLEAR * short[move]
         forth, back = (np.where(small, np.minimum(far, most), far) for far in (forth, back))
