@@ -36,6 +36,8 @@ _MANY_STEPS, _WORSE = 0.5, 1.5
 _NOISE = 1e-7
 # What each movement takes whatever its size, and each program before the first: most of it on small tables.
 _EACH, _MAKING = 400.0, 1500.0
+#: Levels that one program can meet differ by no more than that.
+ALIKE = 1e3
 # Room and prices below this part of the level, or above this many times the usual price, are out
 # of reach of double precision.
 _LITTLE = 1e-7
@@ -126,7 +128,8 @@ class Mover:
         that floating point finds.
 
         `go_on` begins with the last basis, of whichever need: right where next to nothing costs anything.
-        `others` are needs of the same attacker that it must meet too.
+        `others` are needs of the same attacker that it must meet too, with levels up to :data:`ALIKE` times
+        as low: measured in units of the highest, much lower ones are rounding.
 
         Raises
         ------
@@ -137,7 +140,10 @@ class Mover:
         self._sought_in_one = False
         needs, c = self._needs, len(self._up)
         asked, known = (need, *others), self._still(int(needs.attacker[need]))
-        level = max(float(needs.level[one]) for one in asked)
+        levels = [float(needs.level[one]) for one in asked]
+        level = max(levels)
+        if min(levels) * ALIKE < level:
+            return None
         goals: dict[int, float] = {}
         for one in asked:
             at = int(self._position[needs.cell[one]])

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from solver.clock import Clock, OutOfTimeError
 from solver.heuristics.light import sweep
-from solver.heuristics.mover import Mover
+from solver.heuristics.mover import ALIKE, Mover
 from solver.heuristics.needs import Cover
 from solver.heuristics.relations import find_company
 from solver.instance import IntArray
@@ -93,13 +93,14 @@ def _meet_without(rest: Cover, cover: Cover, batch: IntArray, clock: Clock, grou
 
 
 def _apart(cover: Cover, need: int, count: int) -> list[int]:
-    """So many more unmet needs, high ones first, whose cells have no relation in common with that one's or
-    with each other.
+    """So many more unmet needs with levels like that one's, high ones first, whose cells have no relation in
+    common with its cell or with each other.
     """
     if not count:
         return []
     needs, rows = cover.needs, cover.problem.transposed
     unmet = cover.unmet & (needs.attacker == needs.attacker[need])
+    unmet &= needs.level * ALIKE >= needs.level[need]
     chosen, taken = list[int](), set(_relations(rows, int(needs.cell[need])))
     for other in needs.by_level[unmet[needs.by_level]].tolist():
         mine = _relations(rows, int(needs.cell[other]))

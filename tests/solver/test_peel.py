@@ -177,3 +177,23 @@ def test_a_movement_not_found_both_ways_in_one_column_is_sought_each_way(
             cover = Cover(problem, gather_needs(problem, Clock()))
             protect_lp(cover, Clock(), slopes=0)
             assert not cover.unmet.any()
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e3, 1e8, 1e10])
+def test_levels_of_very_different_size_are_not_met_by_one_program(
+    ratio: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In units of the highest, low ones would be rounding: they would move with nothing to balance them."""
+    monkeypatch.setattr("solver.heuristics.peel.WIDE", 0)
+    for seed in range(4):
+        instance = generate("random", "20x20", primaries=30, seed=seed)
+        low = np.random.default_rng(seed).permutation(instance.protected)[2:]
+        lpl, upl = instance.lpl.copy(), instance.upl.copy()
+        lpl[low] /= ratio
+        upl[low] /= ratio
+        (problem,) = reduce_instance(instance.replace(lpl=lpl, upl=upl)).problems
+        cover = Cover(problem, gather_needs(problem, Clock()), np.ones(problem.n, dtype=np.bool_))
+        protect_lp(cover, Clock())
+        peel(cover, Clock())
+        assert not cover.unmet.any()
+        assert not check_pattern(problem, cover.hidden, Clock())
