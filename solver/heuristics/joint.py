@@ -20,6 +20,8 @@ class Joint:
         The component.
     columns : int64[k], optional
         Columns that may move; default, all.
+    room : pair of float64[n], optional
+        How far they may go down and up; default, as far as the problem lets them.
 
     Attributes
     ----------
@@ -38,17 +40,22 @@ class Joint:
         How far it moves, for each unit of that.
     """
 
-    def __init__(self, problem: Problem, columns: IntArray | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        columns: IntArray | None = None,
+        room: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
         self.columns = np.arange(problem.n) if columns is None else columns
         k = len(self.columns)
         self.position = np.full(problem.n, -1, dtype=np.int64)
         self.position[self.columns] = np.arange(k)
-        lo, hi = problem.lo[self.columns], problem.hi[self.columns]
+        lo, hi = (side[self.columns] for side in room or (problem.lo, problem.hi))
         part = sparse.csr_array(problem.transposed[self.columns].T)
         part = part[np.flatnonzero(np.diff(part.indptr))]
         self.size = 2 * k + part.shape[0]
         root, self.ratio = np.arange(k), np.ones(k)
-        if k < problem.n:
+        if k < problem.n or room is not None:
             part, root, self.ratio, lo, hi = merge_cells(part, lo, hi)
             part = without_repeats(part)
         moving = np.flatnonzero((lo > 0) | (hi > 0))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from solver.attack import SLACK, within_room
 from solver.clock import Clock
-from solver.columns import keep_entries, with_company, without_repeats
+from solver.columns import with_company
 from solver.errors import InternalError
+from solver.heuristics.joint import Joint
 from solver.instance import FloatArray, IntArray
 from solver.lp import LinearProgram
-from solver.presolve import Problem, merge_cells
+from solver.presolve import Problem
 
 # Iterations of a program, times its columns and rows.
 _MOST = 1e9
@@ -33,44 +33,35 @@ class Together:
 
     def __init__(self, problem: Problem, lo: FloatArray, hi: FloatArray, clock: Clock) -> None:
         self._problem, self._clock = problem, clock
-        self._columns = np.flatnonzero(with_company(problem.matrix, (lo > 0) | (hi > 0)))
-        self._position = np.full(problem.n, -1, dtype=np.int64)
-        self._position[self._columns] = np.arange(len(self._columns))
-        part = sparse.csr_array(problem.transposed[self._columns].T)
-        part = part[np.flatnonzero(np.diff(part.indptr))]
-        part, root, self._ratio, low, high = merge_cells(part, lo[self._columns], hi[self._columns])
-        part = without_repeats(part)
-        moving = np.flatnonzero((low > 0) | (high > 0))
-        number = np.full(len(self._columns), -1, dtype=np.int64)
-        number[moving] = np.arange(len(moving))
-        self._joined = number[root]
-        self._lo, self._hi = low[moving], high[moving]
-        part = keep_entries(part, number[part.indices] >= 0)
+        columns = np.flatnonzero(with_company(problem.matrix, (lo > 0) | (hi > 0)))
+        self._joint = joint = Joint(problem, columns, (lo, hi))
+        part = joint.relations
         zeros = np.zeros(part.shape[0])
         self._program = LinearProgram(
-            np.zeros(len(moving)),
-            -self._lo,
-            self._hi,
+            np.zeros(len(joint)),
+            -joint.down,
+            joint.up,
             part.indptr,
-            number[part.indices],
+            part.indices,
             part.data,
             zeros,
             zeros,
             primal_simplex=True,
             with_reduced_costs=False,
         )
-        self._size = len(moving) + part.shape[0]
+        self._size = len(joint) + part.shape[0]
 
     def move(self, cells: IntArray, wanted: FloatArray) -> FloatArray | None:
         """A movement (float64[n]) of many cells, each as far as wanted (float64[k], signed) or as near to it
         as goes with the others, or as a limit of effort lets; None if the program fails.
         """
-        able = np.flatnonzero(self._position[cells] >= 0)
-        at = self._position[cells[able]]
+        joint = self._joint
+        able = np.flatnonzero(joint.position[cells] >= 0)
+        at = joint.position[cells[able]]
         # Up to rounding, a level is met: the audit allows a thousandth of that.
-        goal = wanted[able] / self._ratio[at] * (1 + SLACK)
-        able = np.flatnonzero((self._joined[at] >= 0) & (goal != 0))
-        column, goal = self._joined[at[able]], goal[able]
+        goal = wanted[able] / joint.ratio[at] * (1 + SLACK)
+        able = np.flatnonzero((joint.joined[at] >= 0) & (goal != 0))
+        column, goal = joint.joined[at[able]], goal[able]
         # Of cells that move together, the one that goes farthest takes the others along.
         order = np.lexsort((-np.abs(goal), column))
         column, first = np.unique(column[order], return_index=True)
@@ -78,7 +69,7 @@ class Together:
         if not len(column):
             return None
         size, program = np.abs(goal), self._program
-        lo, hi = self._lo[column], self._hi[column]
+        lo, hi = joint.down[column], joint.up[column]
         program.set_bounds(column, -np.minimum(lo, size), np.minimum(hi, size))
         program.set_costs(column, -np.sign(goal) / np.maximum(size, 1.0))
         self._clock.check()
@@ -95,10 +86,9 @@ class Together:
             return None
         reached = result.primal
         if result.status == "limit":
-            reached = within_room(reached, self._lo, self._hi)
+            reached = within_room(reached, joint.down, joint.up)
         move = np.zeros(self._problem.n)
-        able = np.flatnonzero(self._joined >= 0)
-        move[self._columns[able]] = self._ratio[able] * reached[self._joined[able]]
+        move[joint.columns] = joint.apart(reached)
         # The primal simplex stops at a movement too, which the caller judges by its own relations.
         if np.abs(self._problem.matrix @ move).max(initial=0.0) > _STILL * max(
             1.0, float(np.abs(move).max())
