@@ -28,6 +28,8 @@ _ELSEWHERE = ("light", "lp", "modular", "gauss")
 _LARGE = 3000
 # Part of the limit for a slice of ruin and recreate, of mergers, or of exact neighbourhoods.
 _SLICES = (0.1, 0.25, 0.1)
+# Their order where the last ones of all gained nothing.
+_ORDER = (0, 0, 2, 0, 0, 1)
 # Other patterns to begin with, and the part of the limit for each to be found, and to be improved before one
 # of them is chosen.
 _STARTS, _ATTEMPT = ("modular", "light"), 0.05
@@ -155,13 +157,17 @@ def _polish(
 ) -> None:
     """Ruin and recreate, mergers, exact neighbourhoods, in slices: whichever gained most in its last one."""
     clock = clock.part(1.0)
-    recreation = Recreation(cover, clock, seed, pool)
+    recreation = Recreation(cover, clock, seed, pool, guide)
     gains = [np.inf, np.inf, np.inf]
-    round_, idle = 0, 0
-    while not clock.out and idle < len(gains):
-        which = int(np.argmax(gains)) if max(gains) > 0 else round_ % len(gains)
-        if gains[which] < 0:
-            which = 0
+    round_, idle = 0, set[int]()
+    while not clock.out:
+        which = int(np.argmax(gains))
+        if gains[which] <= 0:
+            begin = round_ % len(_ORDER)
+            turns = [w for w in _ORDER[begin:] + _ORDER[:begin] if gains[w] == 0 and w not in idle]
+            if not turns:
+                break
+            which = turns[0]
         before, spent = cover.cost, clock.spent
         slice_ = clock.part(min(1.0, _SLICES[which] / max(1.0 - spent, _SLICES[which])))
         able = True
@@ -179,6 +185,6 @@ def _polish(
                 report(cover.hidden.copy())
         # Where neighbourhoods are too hard for the time there is, they stay so.
         gains[which] = gained / max(clock.spent - spent, 1e-9) if able or gained > 0 else -1.0
-        # All gave up of themselves, without a gain: nothing is left to find.
-        idle = 0 if gained > 0 or slice_.out else idle + 1
+        # What gave up of itself, without a gain, waits for one.
+        idle = set() if gained > 0 else idle if slice_.out else idle | {which}
         round_ += 1

@@ -27,7 +27,7 @@ _TOGETHER, _EARLIEST = (0.0, 0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5), 0.125
 _ALONE = (0.25, 0.5, 0.75)
 # So many needs are tried in that part of the limit; if all would take more than this part of what is left,
 # more columns move together. All take about half of what the first ones tell.
-_SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 1.25
+_SAMPLE, _TRIAL, _AFFORDED = 20, 0.04, 1.5
 # If more columns can't move together any longer, but so many times what is left would do, movements need by
 # need are tried: time ends among the last needs, not before the first.
 _HALF = 4.0

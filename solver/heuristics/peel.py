@@ -23,9 +23,9 @@ from solver.instance import IntArray
 
 # So many batches, of at least so many secondaries: 24 come to a pattern 2% cheaper, and take twice as long.
 _BATCHES, _LEAST = 12, 8
-# Of more hidden columns than that a batch takes so long that the first one is all that single relations don't
-# ask for; what these ask for may take this part of the limit.
-WIDE = 2_000
+# Of more hidden columns than that a batch takes long, whatever its size: there are so few, after a first one
+# of all that single relations don't ask for; what these ask for may take this part of the limit.
+WIDE, _WIDE_BATCHES = 2_000, 4
 _COMPANY = 0.05
 # So many needs are met at a time then, far from each other.
 _GROUP = 8
@@ -39,7 +39,7 @@ def peel(cover: Cover, clock: Clock) -> None:
         if company is not None:
             _peel_off(cover, cover.secondaries[~company[cover.secondaries]], clock, _GROUP)
     secondaries = cover.secondaries
-    size = max(_LEAST, -(-len(secondaries) // _BATCHES))
+    size = max(_LEAST, -(-len(secondaries) // (_WIDE_BATCHES if wide else _BATCHES)))
     for begin in range(0, len(secondaries), size):
         batch = secondaries[begin : begin + size]
         _peel_off(cover, batch[cover.hidden[batch]], clock, _GROUP if wide else 1)

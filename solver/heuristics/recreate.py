@@ -3,7 +3,8 @@
 Schrimpf et al. 2000. What is lost is small, so a round takes milliseconds where an exact neighbourhood
 takes seconds; the distortion lets the cheapest movement leave the way it took before. A round that ends
 little dearer than the cheapest pattern is gone on from, so that the search drifts along plateaus and over low
-ridges, less and less as time runs out (threshold accepting, Dueck and Scheuer 1990).
+ridges, less and less as time runs out (threshold accepting, Dueck and Scheuer 1990). What a relaxation hides
+counts as cheaper, and where the table is a network, paths come before programs.
 """
 
 from __future__ import annotations
@@ -18,21 +19,27 @@ from solver.heuristics.cleanup import Blockers, clean_up
 from solver.heuristics.lp import LARGE, meet_needs, nearby, protect_lp
 from solver.heuristics.merge import Pool
 from solver.heuristics.needs import Cover
+from solver.heuristics.network import find_network
 from solver.heuristics.reflect import meet_at_once
+from solver.heuristics.shortest_path import Paths
 from solver.heuristics.surroundings import Surroundings
 from solver.instance import BoolArray, FloatArray, IntArray
 from solver.presolve import FrozenTargetError
 
 _LEAST, _MOST = 3, 10
 _NOISE = (0.1, 0.5)
-# How far above the cheapest pattern the search may go at first, as a part of its cost; at the end of the
-# time, not at all.
-_UPHILL = 0.03
+# What the relaxation hides of a column makes it so much cheaper.
+_GUIDED = 0.5
+# How far above the cheapest pattern the search may go at first, as a part of its cost, and in secondaries of
+# usual weight; at the end of the time, not at all.
+_UPHILL, _SECONDARIES = 0.03, 2
 # Secondaries near the ruin that are tried for redundancy, as a multiple of it.
 _COMPANY = 3
 # Part of the columns, lightest first, that movements are sought among besides the hidden ones, where there
 # are more than so many: programs of fewer are small enough.
 _LIGHT, _FEW = 0.4, 500
+# Cheapest cells of each node of a network that paths go along, besides the hidden ones.
+_CELLS = 16
 # Columns looked at for each secondary wanted.
 _REACH = 60
 
@@ -50,12 +57,16 @@ class Recreation:
         Of the choices.
     pool
         Takes every pattern met.
+    guide : float64[n], optional
+        How much a relaxation hides of each column: so much cheaper the search takes it for.
     """
 
-    def __init__(self, cover: Cover, clock: Clock, seed: int, pool: Pool) -> None:
+    def __init__(
+        self, cover: Cover, clock: Clock, seed: int, pool: Pool, guide: FloatArray | None = None
+    ) -> None:
         self._clock, self._pool = clock, pool
         self._generator = np.random.default_rng(seed)
-        self._tools = _Tools(cover)
+        self._tools = _Tools(cover, guide)
         self._current, self._best = cover.copy(), cover.cost
 
     def run(
@@ -89,7 +100,8 @@ class Recreation:
             idle += 1
             if trial is not None:
                 self._pool.add(trial)
-            worst = cover.cost * (1 + _UPHILL * max(1 - self._clock.spent, 0.0))
+            uphill = min(_UPHILL, _SECONDARIES / len(secondaries))
+            worst = cover.cost * (1 + uphill * max(1 - self._clock.spent, 0.0))
             if trial is None or trial.cost > max(worst, self._current.cost) * (1 + 1e-12):
                 continue
             self._current = trial
@@ -104,15 +116,20 @@ class Recreation:
 class _Tools:
     """What every round needs, made once."""
 
-    def __init__(self, cover: Cover) -> None:
+    def __init__(self, cover: Cover, guide: FloatArray | None) -> None:
         problem = cover.problem
+        self.prices = problem.weight if guide is None else problem.weight * (1 - _GUIDED * guide)
         self.around = Surroundings(problem)
         self.blockers = Blockers(cover)
+        network = find_network(problem)
+        self._paths = None if network is None else Paths(problem, network, _CELLS)
         weight = np.where(problem.forced, 0.0, problem.weight)
         self._light = weight <= np.quantile(weight, _LIGHT if problem.n > _FEW else 1.0)
 
     def protect(self, cover: Cover, weight: FloatArray, clock: Clock) -> None:
         """Meet the needs left unmet, at these weights (float64[n]); among the light columns, if that goes."""
+        if self._paths is not None:
+            self._paths.follow(cover, clock, weight)
         if cover.problem.n > LARGE:
             meet_needs(cover, nearby(self.around, cover.needs, clock, slopes=0), weight)
             return
@@ -137,7 +154,7 @@ def _round(
     trial.show(near[:count])
     low, high = _NOISE
     spread = generator.uniform(low, high)
-    weight: FloatArray = problem.weight * generator.uniform(1 - spread, 1 + spread, problem.n)
+    weight: FloatArray = tools.prices * generator.uniform(1 - spread, 1 + spread, problem.n)
     before = trial.hidden.copy()
     try:
         tools.protect(trial, weight, clock)

@@ -26,6 +26,7 @@ from solver.heuristics.needs import Cover
 from solver.heuristics.network import Network, find_network
 from solver.heuristics.relations import find_company
 from solver.instance import BoolArray, FloatArray, IntArray
+from solver.presolve import Problem
 
 # Beyond so many columns the program of single relations comes first.
 _MANY = 5_000
@@ -51,8 +52,49 @@ def protect_shortest_path(cover: Cover, clock: Clock) -> None:
     if network is not None:
         if cover.problem.n > _MANY:
             _hide_company(cover, clock)
-        _Paths(cover, network, clock).run()
+        Paths(cover.problem, network).follow(cover, clock)
     protect_lp(cover, clock)
+
+
+class Paths:
+    """Paths of a network along which needs of covers are met.
+
+    Parameters
+    ----------
+    problem
+        The component.
+    network
+        Its network.
+    per_node
+        So many of the cheapest cells of each node are looked at, and all hidden ones.
+    """
+
+    def __init__(self, problem: Problem, network: Network, per_node: int = _PER_NODE) -> None:
+        self.network = network
+        self._problem, self._per_node = problem, per_node
+        self._chosen: dict[int, IntArray] = {}
+
+    def follow(self, cover: Cover, clock: Clock, weight: FloatArray | None = None) -> None:
+        """Meet the needs of a cover that a few paths each can meet.
+
+        Parameters
+        ----------
+        weight : float64[n], optional
+            Cost of hiding as this search sees it; the problem's own by default.
+        """
+        _Paths(cover, self, clock, cover.problem.weight if weight is None else weight).run()
+
+    def cheapest(self, level: float) -> tuple[IntArray, float]:
+        """Per node the free cells that carry a level both ways at least cost (int64[k]), and from which
+        level on they are chosen anew.
+        """
+        step = int(np.floor(np.log(level) / np.log(_FALL)))
+        if step not in self._chosen:
+            problem = self._problem
+            self._chosen[step] = _cheapest(
+                problem.weight, self.network, ~problem.forced, _FALL**step, self._per_node
+            )
+        return self._chosen[step], _FALL ** (step + 1)
 
 
 def _hide_company(cover: Cover, clock: Clock) -> None:
@@ -65,12 +107,12 @@ def _hide_company(cover: Cover, clock: Clock) -> None:
 
 
 class _Paths:
-    def __init__(self, cover: Cover, network: Network, clock: Clock) -> None:
-        self._cover, self._network, self._clock = cover, network, clock
-        weight = cover.problem.weight
+    def __init__(self, cover: Cover, paths: Paths, clock: Clock, weight: FloatArray) -> None:
+        self._cover, self._paths, self._clock, self._weight = cover, paths, clock, weight
+        self._network = paths.network
         paid = weight[weight > 0]
         self._usual = float(paid.mean()) if len(paid) else 1.0
-        self._chosen_at = np.inf
+        self._until = np.inf
 
     def run(self) -> None:
         """Every need in order of its level."""
@@ -84,7 +126,7 @@ class _Paths:
         """Send the level around in at most a few paths; nothing is hidden if they don't carry it."""
         needs, network = self._cover.needs, self._network
         cell, level = int(needs.cell[need]), float(needs.level[need])
-        if level < _FALL * self._chosen_at or self._chosen_at == np.inf:
+        if level < self._until:
             self._choose(level)
         up = needs.side[need] > 0
         if (network.hi if up else network.lo)[cell] < level * (1 - 1e-9):
@@ -120,8 +162,7 @@ class _Paths:
     def _choose(self, level: float) -> None:
         """Candidates for levels from here: hidden cells, and per node the cheapest; arcs by their ends."""
         cover, network = self._cover, self._network
-        self._chosen_at = level
-        chosen = _cheapest(cover.problem.weight, network, ~cover.problem.forced, level)
+        chosen, self._until = self._paths.cheapest(level)
         self._cells = np.union1d(chosen, np.flatnonzero(cover.hidden))
         self._position = np.full(cover.problem.n, -1, dtype=np.int64)
         self._position[self._cells] = np.arange(len(self._cells))
@@ -141,7 +182,7 @@ class _Paths:
         """Positions of the cells on the way from source to sink, and their directions, or None."""
         network, cover, cells = self._network, self._cover, self._cells
         hidden = cover.hidden[cells] | (flow != 0)
-        price = np.where(hidden, 0.0, cover.problem.weight[cells] / self._usual) + _HIDDEN
+        price = np.where(hidden, 0.0, self._weight[cells] / self._usual) + _HIDDEN
         cost = []
         for room in (network.hi[cells] - flow, network.lo[cells] + flow):
             one_way = price * (level / np.clip(room, level / _WEAK, level))
@@ -167,7 +208,7 @@ class _Paths:
         return found % len(cells), signs
 
 
-def _cheapest(weight: FloatArray, network: Network, free: BoolArray, level: float) -> IntArray:
+def _cheapest(weight: FloatArray, network: Network, free: BoolArray, level: float, most: int) -> IntArray:
     """Per node the free cells that carry a level both ways at least cost."""
     room = np.minimum(np.minimum(network.hi, network.lo), level)
     room = np.maximum(room, level / _WEAK)
@@ -179,5 +220,5 @@ def _cheapest(weight: FloatArray, network: Network, free: BoolArray, level: floa
         sorted_ends = ends[by_node]
         start = np.searchsorted(sorted_ends, sorted_ends, side="left")
         rank = np.arange(len(order)) - start
-        taken.append(order[by_node[rank < _PER_NODE]])
+        taken.append(order[by_node[rank < most]])
     return np.unique(np.concatenate(taken))
