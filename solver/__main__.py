@@ -204,7 +204,11 @@ def _solve(options: argparse.Namespace) -> int:
         print(f", gap {solution.gap:.2%}, {solution.seconds:.2f} s, {solution.method}")
         if clipped:
             print(f"levels clipped to the bounds: {', '.join(clipped)}")
-        print("secondaries:", " ".join(_secondaries(instance, solution)) or "none")
+        if solution.statistics.get("stopped") == "interrupt":
+            print("interrupted: the cheapest pattern until then, audited; a longer search may find better")
+        secondaries = _secondaries(instance, solution)
+        between = ", " if any(" " in name for name in secondaries) else " "
+        print("secondaries:", between.join(secondaries) or "none")
     return OK
 
 

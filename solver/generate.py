@@ -13,12 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from solver.arguments import as_number, choice, whole
 from solver.errors import InputError
 from solver.formats.jj import format_jj, write_jj
 from solver.instance import BoolArray, FloatArray, Instance, IntArray, Status
 
 FAMILIES = ("random", "counts", "p-percent", "linked")
 _MOST_CELLS = 20_000_000
+# One of so many inner cells is sensitive, where nobody says how many are.
+_EACH = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ def generate(
     family: str,
     shape: str,
     *,
-    primaries: int = 0,
+    primaries: int | None = None,
     level: float = 0.15,
     threshold: int = 4,
     percent: float = 15.0,
@@ -96,10 +99,10 @@ def generate(
     Parameters
     ----------
     family
-        "random": uniform values, so many `primaries` among the inner cells, levels a part `level` of
-        the value. "counts": few units per cell, below the `threshold` is sensitive. "p-percent":
-        skewed contributions, the p% rule with p = `percent`. "linked": the two-dimensional margins of
-        a random table of three dimensions, linked by what they share.
+        "random": uniform values, so many `primaries` among the inner cells (default, one of 20), levels a
+        part `level` of the value. "counts": few units per cell, below the `threshold` is sensitive.
+        "p-percent": skewed contributions, the p% rule with p = `percent`. "linked": the two-dimensional
+        margins of a random table of three dimensions, linked by what they share.
     shape
         See :func:`parse_shape`.
     unit_weights
@@ -112,10 +115,12 @@ def generate(
     InputError
         Unknown family, or a shape or number that does not fit it.
     """
+    choice(family, "family", FAMILIES)
     trees = parse_shape(shape)
-    generator = np.random.default_rng(seed)
-    if family not in FAMILIES:
-        raise InputError(f"there is no family {family}.", f"Use one of {', '.join(FAMILIES)}.")
+    generator = np.random.default_rng(whole(seed, "seed", 0))
+    as_number(level, "level", 0.0, "Give a part of the value, such as 0.15.", finite=True)
+    as_number(percent, "percent", 0.0, "Give the p of the p% rule, such as 15.", finite=True)
+    whole(threshold, "threshold", 1)
     if family == "linked" and len(trees) != 3:
         raise InputError("linked tables need a shape of three dimensions.", "Write it like 10x8x6.")
     if family == "counts":
@@ -163,7 +168,11 @@ def _add_up(trees: tuple[Tree, ...], inner: FloatArray) -> FloatArray:
 
 
 def _random(
-    trees: tuple[Tree, ...], primaries: int, level: float, generator: np.random.Generator, margins: bool
+    trees: tuple[Tree, ...],
+    primaries: int | None,
+    level: float,
+    generator: np.random.Generator,
+    margins: bool,
 ) -> _Draft:
     shape = tuple(len(tree.leaves) for tree in trees)
     value = _add_up(trees, generator.integers(1, 1001, shape).astype(np.float64))
@@ -178,10 +187,14 @@ def _random(
         inner[0] |= margins
         lowest &= inner.reshape([-1 if k == axis else 1 for k in range(len(trees))])
     candidates = np.flatnonzero(lowest)
-    if not 0 < primaries <= len(candidates):
+    if not len(candidates):
+        raise InputError("the table has no inner cells.", "Give a larger shape.")
+    if primaries is None:
+        primaries = -(-len(candidates) // _EACH)
+    if not 0 < whole(primaries, "primaries", 0) <= len(candidates):
         raise InputError(
             f"{primaries} primaries do not fit {len(candidates)} inner cells.",
-            f"Ask for 1 to {len(candidates)} (primaries)." if len(candidates) else "Give a larger shape.",
+            f"Ask for 1 to {len(candidates)} (primaries).",
         )
     sensitive = np.zeros(value.size, dtype=np.bool_)
     sensitive[generator.choice(candidates, primaries, replace=False)] = True
@@ -272,8 +285,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     add(
         "--primaries",
         type=int,
-        default=0,
-        help="how many sensitive cells (random, linked; default: %(default)s)",
+        help="how many sensitive cells (random, linked; default: one of 20 inner cells)",
     )
     add(
         "--level",

@@ -381,7 +381,7 @@ class Instance(Discreet):
             if wrong.any():
                 cells = np.flatnonzero(wrong)
                 more = f" (and {len(cells) - 1} more cells)" if len(cells) > 1 else ""
-                raise InputError(f"{cause}{more}.", cell=self.name(int(cells[0])))
+                raise InputError(f"{cause}{more}.", _remedy(cause), cell=self.name(int(cells[0])))
         endless = np.flatnonzero(~np.isfinite(self.rhs))
         if endless.size:
             raise InputError(f"relation {endless[0]}: the right-hand side is not finite.", "Write a number.")
@@ -479,3 +479,10 @@ def _matrix(relations: Any, n: int) -> sparse.csr_array:
 
 def _decimal(number: Fraction) -> str:
     return format((Decimal(number.numerator) / Decimal(number.denominator)).normalize(), "f")
+
+
+def _remedy(cause: str) -> str:
+    """What to do about a number of a cell that can't be."""
+    if "bound" in cause:
+        return "Give bounds that the value lies between."
+    return "Give it in another unit." if "beyond" in cause else "Give a number."

@@ -15,11 +15,25 @@ from pathlib import Path
 import numpy as np
 
 from solver.arguments import as_path
-from solver.errors import InputError
+from solver.errors import InputError, MultipleInputError
+from solver.formats.text import Problems
 from solver.instance import Instance, Status
 
 _TERM = re.compile(r"(\S+)\s*\(\s*([^()\s]+)\s*\)")
 _UNBOUNDED = 1e20
+# What a remedy tells, and how much of a line a message shows.
+_FIELDS = "id value weight status lb ub lpl upl spl [name]"
+_NUMBERS = ("value", "weight", "lb", "ub", "lpl", "upl", "spl")
+_RELATION = "rhs k : id (coef) id (coef) …"
+_WHOLE = "Give a whole JJ file: 0, the number of cells, the cells, the number of relations, the relations."
+_COUNTED = "Correct the number of relations, or take it out."
+_SHOWN = 40
+# After so many mistakes a file is something else.
+_MOST_MISTAKES = 50
+
+# Id, status, numbers, the value as written, name; right-hand side, cells with their coefficients.
+_Row = tuple[str, int, tuple[float, ...], str, str]
+_Relation = tuple[float, list[tuple[int, float]]]
 
 
 def read_jj(path: str | Path) -> Instance:
@@ -49,24 +63,18 @@ def read_jj(path: str | Path) -> Instance:
 
 def parse_jj(text: str, file: str | None = None) -> Instance:
     """Parse the text of a JJ file; `file` is for error messages."""
-    lines = _Lines(text, file)
-    lines.next("the first line, 0")
-    n = lines.count("cells")
-    rows = [_cell(lines) for _ in range(n)]
-    ids = {row[0]: k for k, row in enumerate(rows)}
-    if len(ids) != n:
-        raise InputError("two cells have the same id.", file=file)
-    m = lines.count("relations")
-    indptr, rhs = [0], []
-    indices: list[int] = []
-    coefs: list[float] = []
-    for _ in range(m):
-        right, terms = _relation(lines, ids)
-        rhs.append(right)
-        indices.extend(cell for cell, _ in terms)
-        coefs.extend(coef for _, coef in terms)
-        indptr.append(len(indices))
-    lines.end()
+    problems = Problems(file)
+    try:
+        rows, places, relations = _read(_Lines(text, file), problems)
+    except InputError as error:
+        if not isinstance(error, MultipleInputError):
+            problems.extend(error)
+    if len(problems.found) == 1:
+        raise problems.found[0]
+    problems.stop()
+    n = len(rows)
+    sizes = [len(terms) for _, terms in relations]
+    entries = [entry for _, terms in relations for entry in terms]
     numbers = np.array([row[2] for row in rows], dtype=np.float64).reshape(n, 7)
     lower, upper = numbers[:, 2], numbers[:, 3]
     named = any(row[4] for row in rows)
@@ -81,15 +89,41 @@ def parse_jj(text: str, file: str | None = None) -> Instance:
             upl=numbers[:, 5],
             spl=numbers[:, 6],
             status=np.array([row[1] for row in rows], dtype=np.int8),
-            indptr=np.array(indptr),
-            indices=np.array(indices),
-            coefs=np.array(coefs),
-            rhs=np.array(rhs),
+            indptr=np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+            indices=np.array([cell for cell, _ in entries]),
+            coefs=np.array([coef for _, coef in entries]),
+            rhs=np.array([right for right, _ in relations]),
             names=None if numbered and not named else tuple(row[4] or row[0] for row in rows),
             decimals=tuple(row[3] for row in rows),
         )
     except InputError as error:
-        raise InputError(error.cause, error.remedy, file=file, cell=error.cell) from None
+        names = [row[4] or row[0] for row in rows]
+        line = places[names.index(error.cell)] if error.cell in names else None
+        raise InputError(error.cause, error.remedy, file=file, line=line, cell=error.cell) from None
+
+
+def _read(lines: _Lines, problems: Problems) -> tuple[list[_Row], list[int], list[_Relation]]:
+    """The cells, their lines, and the relations; mistakes are noted, up to so many."""
+    lines.next("the first line, 0,")
+    rows, places = list[_Row](), list[int]()
+    ids: dict[str, int] = {}
+    for k in range(lines.count("cells")):
+        row = _cell(lines, problems)
+        if row[0] in ids:
+            cause = f"the id {row[0]} is that of line {places[ids[row[0]]]} too."
+            problems.add(cause, "Give each cell its own.", line=lines.number)
+        ids.setdefault(row[0], k)
+        rows.append(row)
+        places.append(lines.number)
+        if len(problems.found) >= _MOST_MISTAKES:
+            problems.stop()
+    relations = list[_Relation]()
+    for _ in range(lines.count("relations")):
+        relations.append(_relation(lines, ids, problems))
+        if len(problems.found) >= _MOST_MISTAKES:
+            problems.stop()
+    lines.end()
+    return rows, places, relations
 
 
 def format_jj(instance: Instance) -> str:
@@ -144,7 +178,8 @@ class _Lines:
     def next(self, expected: str) -> str:
         found = next(self._rest, None)
         if found is None:
-            raise InputError(f"the file ends where {expected} should be.", file=self._file, line=self.number)
+            ends = f"the file ends where {expected} should be."
+            raise InputError(ends, _WHOLE, file=self._file, line=self.number or 1)
         self.number, line = found
         return line
 
@@ -155,50 +190,71 @@ class _Lines:
         except ValueError:
             result = -1
         if result < 0:
-            raise self.error(f"expected the number of {of}, found “{line.strip()}”.")
+            raise self.error(f"expected the number of {of}, found “{line.strip()[:_SHOWN]}”.", _WHOLE)
         return result
 
     def end(self) -> None:
         found = next(self._rest, None)
         if found is not None:
             self.number, line = found
-            raise self.error(f"text after the last relation: “{line.strip()[:40]}”.")
+            raise self.error(f"text after the last relation: “{line.strip()[:_SHOWN]}”.", _COUNTED)
 
-    def error(self, cause: str, cell: str | None = None) -> InputError:
-        return InputError(cause, file=self._file, line=self.number, cell=cell)
+    def error(self, cause: str, remedy: str) -> InputError:
+        return InputError(cause, remedy, file=self._file, line=self.number)
 
 
-def _cell(lines: _Lines) -> tuple[str, int, tuple[float, ...], str, str]:
+def _cell(lines: _Lines, problems: Problems) -> _Row:
+    """The cell of the next line; what is wrong with it is noted, and a cell like any takes its place."""
     line = lines.next("a cell")
     words = line.split(None, 9)
     if len(words) < 9:
-        raise lines.error("a cell needs 9 fields: id value weight status lb ub lpl upl spl.")
+        problems.add("a cell needs 9 fields.", f"Write {_FIELDS}.", line=lines.number)
+        return words[0], int(Status.FREE), (0.0,) * 7, "0", ""
+    status, numbers = int(Status.FREE), []
     try:
         status = int(Status.from_code(words[3]))
     except ValueError:
-        raise lines.error(f"status “{words[3]}” is none of u, s, z, x, v.", cell=words[0]) from None
-    try:
-        numbers = (float(words[1]), float(words[2]), *map(float, words[4:9]))
-    except ValueError as error:
-        raise lines.error(f"not a number: {str(error).rpartition(': ')[2]}.", cell=words[0]) from None
-    return words[0], status, numbers, words[1], words[9].strip() if len(words) > 9 else ""
+        problems.add(
+            f"there is no status “{words[3][:_SHOWN]}”.",
+            "Use one of u, s, z, x, v.",
+            line=lines.number,
+            cell=words[0],
+        )
+    for field, word in zip(_NUMBERS, (words[1], words[2], *words[4:9]), strict=True):
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            numbers.append(0.0)
+            cause = f"{field} is no number: “{word[:_SHOWN]}”."
+            problems.add(cause, "Write a number, with a point.", line=lines.number, cell=words[0])
+    return words[0], status, tuple(numbers), words[1], words[9].strip() if len(words) > 9 else ""
 
 
-def _relation(lines: _Lines, ids: dict[str, int]) -> tuple[float, list[tuple[int, float]]]:
+def _relation(
+    lines: _Lines, ids: dict[str, int], problems: Problems
+) -> tuple[float, list[tuple[int, float]]]:
+    """The relation of the next line; what is wrong with it is noted, and an empty one takes its place."""
     line = lines.next("a relation")
     head, colon, tail = line.partition(":")
     words = head.split()
     if not colon or len(words) != 2:
-        raise lines.error("a relation reads: rhs k : id (coef) id (coef) …")
+        problems.add("this is no relation.", f"Write {_RELATION}.", line=lines.number)
+        return 0.0, []
+    terms, found = [], _TERM.findall(tail)
     try:
         right, size = float(words[0]), int(words[1])
-        terms = [(ids[name], float(coef)) for name, coef in _TERM.findall(tail)]
+        terms = [(ids[name], float(coef)) for name, coef in found]
     except KeyError as error:
-        raise lines.error(f"the relation names cell {error.args[0]}, which is not listed.") from None
+        cause = f"the relation names cell {error.args[0]}, which is not listed."
+        problems.add(cause, "List it among the cells, or leave it out.", line=lines.number)
+        return 0.0, []
     except ValueError as error:
-        raise lines.error(f"not a number: {str(error).rpartition(': ')[2]}.") from None
+        cause = f"not a number: {str(error).rpartition(': ')[2][:_SHOWN]}."
+        problems.add(cause, f"Write {_RELATION}.", line=lines.number)
+        return 0.0, []
     if len(terms) != size or _TERM.sub("", tail).strip():
-        raise lines.error(f"the relation announces {size} terms and has {len(terms)} readable ones.")
+        cause = f"the relation announces {size} terms and has {len(terms)} readable ones."
+        problems.add(cause, f"Write {_RELATION}, k of them.", line=lines.number)
     return right, terms
 
 

@@ -85,7 +85,7 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
         likely = "utf-16-le" if 0 in raw else "cp1252"
         raise InputError(
             f"not {guess}: byte {raw[error.start]:#04x} can't be decoded.",
-            f'Name the encoding, such as encoding="{likely}".',
+            f'Save it as UTF-8, or name the encoding where that can be said, such as encoding="{likely}".',
             file=file,
             line=line,
         ) from None

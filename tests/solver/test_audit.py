@@ -15,6 +15,7 @@ from shared import instance_file
 
 from solver import InfeasibleError, InputError, Insider, Instance, audit, explain, solve
 from solver.audit import exposures_among, find_exposures
+from solver.generate import generate
 
 
 def _some_pattern(instance: Instance, seed: int) -> np.ndarray:
@@ -220,3 +221,10 @@ def test_no_bound_is_missed_from_far_away() -> None:
     with pytest.raises(InfeasibleError) as raised:
         solve(instance)
     assert [obstacle.cell for obstacle in raised.value.obstacles] == ["1"]
+
+
+@pytest.mark.parametrize("cell", ["-1", "-3", "-64", "63", -1, 63])
+def test_explain_knows_no_cell_of_a_number_outside_the_table(cell: int | str) -> None:
+    instance = generate("random", "8x6", primaries=5)
+    with pytest.raises(InputError, match=f"cell.* {cell}"):
+        explain(instance, instance.may_hide, cell)

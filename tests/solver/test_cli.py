@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import signal
 from pathlib import Path
 
 import pytest
 from shared import instance_file
 
-from solver.__main__ import _parser, main
+from solver.__main__ import _Bar, _parser, main
+from solver.formats.jj import write_jj
+from solver.generate import generate
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict]:
@@ -110,10 +114,15 @@ def test_mistakes_are_told_with_their_line(tmp_path: Path, capsys: pytest.Captur
     problem.write_text("0\n1\n0 ten 1 u 0 20 0 0 0\n0\n")
     code, answer = _run(capsys, "solve", problem)
     assert code == 2
-    assert answer["error"].endswith("bad.jj:3, cell 0: not a number: 'ten'.")
+    assert answer["error"].endswith(
+        "bad.jj:3, cell 0: value is no number: “ten”. Write a number, with a point."
+    )
     problem.write_text("0\n1\n0 10 1 u 0 20 0 0 0\n1\n0 one : 0 (1)\n")
     code, answer = _run(capsys, "solve", problem)
-    assert (code, answer["error"].partition("bad.jj:")[2]) == (2, "5: not a number: 'one'.")
+    assert (code, answer["error"].partition("bad.jj:")[2]) == (
+        2,
+        "5: not a number: 'one'. Write rhs k : id (coef) id (coef) ….",
+    )
     (tmp_path / "pattern").write_text("7\n99\n")
     code, answer = _run(capsys, "audit", instance_file("rta_ex1"), "--pattern", tmp_path / "pattern")
     assert code == 2
@@ -205,3 +214,28 @@ def test_help_says_what_every_option_does_and_what_holds_without_it(
         assert "default: " in action.help, action.option_strings
         if action.default is not None and action.default is not False and action.default != []:
             assert f"default: {action.default})" in printed
+
+
+def test_names_with_blanks_are_told_apart_and_an_interrupted_search_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = tmp_path / "named.jj"
+    lines = [
+        "0",
+        "9",
+        *(f"{k} {v} 1 s 0 99 0 0 0 cell {k}" for k, v in enumerate((40, 20, 20, 20, 5, 15, 20, 15, 5))),
+    ]
+    lines[6] = "4 5 1 u 0 99 2 2 0 cell 4"
+    parts = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8)]
+    lines += ["6", *(f"0 3 : {a} (-1) {b} (1) {c} (1)" for a, b, c in parts)]
+    problem.write_text("\n".join(lines) + "\n")
+    assert main(["solve", str(problem)]) == 0
+    assert re.search(r"^secondaries: cell \d, cell \d, cell \d$", capsys.readouterr().out, re.MULTILINE)
+
+    def interrupt(self: object, progress: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(_Bar, "update", interrupt)
+    write_jj(generate("random", "12x12", primaries=12), tmp_path / "larger.jj")
+    assert main(["solve", str(tmp_path / "larger.jj")]) == 0
+    assert "interrupted:" in capsys.readouterr().out

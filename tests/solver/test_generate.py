@@ -81,3 +81,30 @@ def test_a_tree_has_its_leaves_below_all_its_sums() -> None:
     (tree,) = parse_shape("3.2")
     assert len(tree.parent) == 1 + 3 + 6
     assert (tree.sums.sum(axis=1) == [6, 2, 2, 2, 1, 1, 1, 1, 1, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("family", "wrong", "told"),
+    [
+        ("random", {"seed": -4}, "seed is -4"),
+        ("random", {"level": -1.0}, "level is -1"),
+        ("counts", {"threshold": -1}, "threshold is -1"),
+        ("counts", {"threshold": 0}, "threshold is 0"),
+        ("p-percent", {"percent": -5.0}, "percent is -5"),
+        ("p-percent", {"percent": float("nan")}, "percent is nan"),
+        ("novel", {}, "family is 'novel'"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_told_by_its_name(
+    family: str, wrong: dict[str, float], told: str
+) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        generate(family, "4x4", **wrong)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("family", ["random", "linked"])
+def test_without_a_number_of_primaries_one_in_twenty_cells_is_sensitive(family: str) -> None:
+    instance = generate(family, "8x6x1" if family == "linked" else "8x6")
+    assert (instance.status == Status.SENSITIVE).sum() >= 1
+    assert (instance.status == Status.SENSITIVE).sum() <= -(-instance.n // 20)

@@ -12,7 +12,7 @@ from brute import random_instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver import InputError, Insider, Instance
+from solver import InputError, Insider, Instance, MultipleInputError
 from solver.formats.case import format_case, read_case
 from solver.formats.jj import format_jj, parse_jj, write_jj
 
@@ -97,12 +97,12 @@ def test_gzip_or_not(tmp_path: Path) -> None:
     ("line", "text", "message"),
     [
         (2, "three", "number of cells"),
-        (3, "0 10 1 q 0 20 0 0 0", "“q” is none of"),
+        (3, "0 10 1 q 0 20 0 0 0", "no status “q”. Use one of"),
         (4, "1 4 1 u 0 20 0 0", "9 fields"),
-        (5, "2 six 1 s 0 20 0 0 0", "not a number"),
+        (5, "2 six 1 s 0 20 0 0 0", "value is no number: “six”|weight is no number"),
         (7, "0 3 : 0 (1) 1 (-1) 9 (-1)", "cell 9"),
         (7, "0 2 : 0 (1) 1 (-1) 2 (-1)", "announces 2"),
-        (7, "0 3 0 (1) 1 (-1) 2 (-1)", "a relation reads"),
+        (7, "0 3 0 (1) 1 (-1) 2 (-1)", "no relation. Write rhs"),
     ],
 )
 def test_a_wrong_line_is_named(line: int, text: str, message: str) -> None:
@@ -111,6 +111,51 @@ def test_a_wrong_line_is_named(line: int, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         parse_jj("\n".join(lines), "problem.jj")
     assert (caught.value.file, caught.value.line) == ("problem.jj", line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "cause"),
+    [
+        ("0 10 1 s 0 9 0 0 0", 3, "upper_bound is below the value"),
+        ("0 inf 1 s 0 20 0 0 0", 3, "value is not finite"),
+        ("0 10 -1 s 0 20 0 0 0", 3, "weight is not a finite number"),
+        ("0 10 1 s 0 20 -5 0 0", 3, "lpl is not a finite number"),
+    ],
+)
+def test_a_number_that_cannot_be_is_told_with_its_line_and_what_to_do(
+    text: str, line: int, cause: str
+) -> None:
+    lines = format_jj(_instance()).splitlines()
+    lines[line - 1] = text
+    with pytest.raises(InputError, match=f"^problem.jj:{line}, cell 0: {cause}.* Give ") as caught:
+        parse_jj("\n".join(lines), "problem.jj")
+    assert caught.value.line == line
+
+
+def test_all_mistakes_of_a_file_are_told_in_one_go() -> None:
+    lines = format_jj(_instance()).splitlines()
+    lines[2], lines[3], lines[6] = "0 ten 1 q 0 20 0 0 0", lines[4], "0 one : 0 (1)"
+    with pytest.raises(MultipleInputError) as caught:
+        parse_jj("\n".join(lines), "problem.jj")
+    assert [problem.line for problem in caught.value.problems] == [3, 3, 5, 7]
+    assert all(problem.remedy for problem in caught.value.problems)
+    assert "that of line 4 too" in str(caught.value)
+    with pytest.raises(MultipleInputError, match="the file ends where a relation should be") as caught:
+        parse_jj("\n".join(lines[:6]), "problem.jj")
+    assert len(caught.value.problems) == 4
+
+
+def test_a_file_of_something_else_is_not_told_line_by_line() -> None:
+    with pytest.raises(MultipleInputError) as caught:
+        parse_jj("0\n100000\n" + "a b\n" * 100_000, "novel.jj")
+    assert len(caught.value.problems) <= 100
+
+
+def test_an_empty_file_is_told_as_one() -> None:
+    with pytest.raises(
+        InputError, match=r"^empty\.jj:1: the file ends where the first line, 0, should be\. Give"
+    ):
+        parse_jj("", "empty.jj")
 
 
 def test_files_that_are_no_problem(tmp_path: Path) -> None:
