@@ -158,13 +158,15 @@ def _polish(
     """Ruin and recreate, mergers, exact neighbourhoods, in slices: whichever gained most in its last one."""
     clock = clock.part(1.0)
     recreation = Recreation(cover, clock, seed, pool, guide)
-    gains = [np.inf, np.inf, np.inf]
+    gains = [np.inf, 0.0, np.inf]
     round_, idle = 0, set[int]()
     while not clock.out:
         which = int(np.argmax(gains))
         if gains[which] <= 0:
             begin = round_ % len(_ORDER)
-            turns = [w for w in _ORDER[begin:] + _ORDER[:begin] if gains[w] == 0 and w not in idle]
+            # Mergers wait for patterns enough.
+            able_now = {0, 1, 2} - idle - (set() if pool.enough else {1})
+            turns = [w for w in _ORDER[begin:] + _ORDER[:begin] if gains[w] == 0 and w in able_now]
             if not turns:
                 break
             which = turns[0]
@@ -174,8 +176,7 @@ def _polish(
         if which == 0:
             recreation.run(cover, slice_, report)
         elif which == 1:
-            if pool.enough:
-                pool.merge(cover, slice_)
+            pool.merge(cover, slice_)
         else:
             able = improve(cover, slice_, seed + round_, report=report, guide=guide)
         gained = before - cover.cost

@@ -162,7 +162,9 @@ class _Paths:
     def _choose(self, level: float) -> None:
         """Candidates for levels from here: hidden cells, and per node the cheapest; arcs by their ends."""
         cover, network = self._cover, self._network
-        chosen, self._until = self._paths.cheapest(level)
+        chosen, until = self._paths.cheapest(level)
+        # By rounding, a level may lie below where its own step ends.
+        self._until = min(until, level)
         self._cells = np.union1d(chosen, np.flatnonzero(cover.hidden))
         self._position = np.full(cover.problem.n, -1, dtype=np.int64)
         self._position[self._cells] = np.arange(len(self._cells))

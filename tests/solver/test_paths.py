@@ -11,6 +11,7 @@ from solver import audit, solve
 from solver.attack import check_pattern
 from solver.clock import Clock
 from solver.generate import generate
+from solver.heuristics.auto import improve_pattern
 from solver.heuristics.lp import protect_lp
 from solver.heuristics.merge import Pool
 from solver.heuristics.needs import Cover, gather_needs
@@ -89,3 +90,32 @@ def test_a_search_without_a_limit_ends_of_itself_the_same_each_time(shape: str) 
     assert first.cost == second.cost
     assert (first.hidden == second.hidden).all()
     assert not audit(instance, first.hidden).exposures
+
+
+@given(exponent=st.integers(-20, 20))
+def test_cells_chosen_for_a_level_serve_it_again(exponent: int) -> None:
+    # Powers of the step between levels, where rounding may put a level below its own step.
+    problem, network = networks("5x6", 1, all_sizes=False)[0]
+    paths, level = Paths(problem, network), 0.8**exponent
+    cells, until = paths.cheapest(level)
+    assert until <= level * (1 + 1e-12)
+    assert paths.cheapest(level)[0] is cells
+
+
+def test_mergers_wait_for_patterns_enough_and_have_their_turn_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ruin and recreate and neighbourhoods that gain nothing don't end a search before mergers were tried."""
+    merged = list[int]()
+    real = Pool.merge
+
+    def merge(self: Pool, cover: Cover, clock: Clock) -> bool:
+        assert self.enough
+        merged.append(1)
+        return real(self, cover, clock)
+
+    monkeypatch.setattr(Pool, "merge", merge)
+    instance = generate("random", "6x6x4", primaries=12, seed=5)
+    for problem in reduce_instance(instance).problems:
+        cover = Cover(problem, gather_needs(problem, Clock()))
+        protect_lp(cover, Clock())
+        improve_pattern(problem, cover.hidden, Clock(work=8.0), seed=1)
+    assert merged
