@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,19 +105,19 @@ def test_cells_chosen_for_a_level_serve_it_again(exponent: int) -> None:
 
 
 def test_mergers_wait_for_patterns_enough_and_have_their_turn_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ruin and recreate and neighbourhoods that gain nothing don't end a search before mergers were tried."""
-    merged = list[int]()
+    """That there were too few patterns at first is no reason to give them up."""
+    merged, asked = list[int](), count()
     real = Pool.merge
 
     def merge(self: Pool, cover: Cover, clock: Clock) -> bool:
-        assert self.enough
         merged.append(1)
         return real(self, cover, clock)
 
     monkeypatch.setattr(Pool, "merge", merge)
-    instance = generate("random", "6x6x4", primaries=12, seed=5)
-    for problem in reduce_instance(instance).problems:
-        cover = Cover(problem, gather_needs(problem, Clock()))
-        protect_lp(cover, Clock())
-        improve_pattern(problem, cover.hidden, Clock(work=8.0), seed=1)
+    monkeypatch.setattr(Pool, "enough", property(lambda self: next(asked) >= 2))
+    instance = generate("random", "5x5x4", primaries=8, seed=5)
+    problem = reduce_instance(instance).problems[0]
+    hidden, cheapest = problem.forced.copy(), solve(instance, "exact", work_limit=3.0).hidden
+    hidden[problem.column[cheapest[problem.cells]]] = True
+    improve_pattern(problem, hidden, Clock(work=1.0), seed=1)
     assert merged
