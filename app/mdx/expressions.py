@@ -94,8 +94,7 @@ class ExpressionParser(TokenReader):
             at = self.token.at
             name = self.name("a name for the set")
             if len(name.parts) != 1:
-                cause = "The name of a set has one part."
-                raise MdxSyntaxError(self.source.mistake(at, cause, "Leave out what follows the first."))
+                raise MdxSyntaxError(self.source.mistake(at, "The name of a set has one part."))
             result = Alias(result, name.parts[0].text, at)
         self.depth -= 1
         return result
@@ -234,10 +233,7 @@ class ExpressionParser(TokenReader):
         if token.kind == SYMBOL and token.text == "(":
             items = self.items(")")
             if not items:
-                cause = "A tuple needs a member."
-                raise MdxSyntaxError(
-                    self.source.mistake(token.at, cause, "Name one, or take the parentheses out.")
-                )
+                raise MdxSyntaxError(self.source.mistake(token.at, "A tuple needs a member."))
             return Parens(items, token.at)
         self.index -= 1
         raise self.fail("a set, member or value")
@@ -272,5 +268,5 @@ class ExpressionParser(TokenReader):
 def _exact(token: Token, source: Source) -> Fraction:
     mantissa, _, exponent = token.text.lower().partition("e")
     if len(exponent) > 4 or abs(int(exponent or 0)) > 308 or len(mantissa) > 400:
-        raise MdxSyntaxError(source.mistake(token.at, "The number is out of range.", "Give a smaller one."))
+        raise MdxSyntaxError(source.mistake(token.at, "The number is out of range."))
     return Fraction(token.text)

@@ -15,7 +15,6 @@ from app.mdx.tokens import END, NAME, NUMBER, STRING, tokenize
 from app.mdx.tree import AxisDefinition, Expression, MemberDefinition, Name, Query, SetDefinition, SubSelect
 
 _AXES = {"COLUMNS": 0, "ROWS": 1, "PAGES": 2, "SECTIONS": 3, "CHAPTERS": 4}
-_IN_TURN = "Number the axes 0, 1, 2 … in turn."
 
 
 def parse(text: str, file: str = "", line: int = 1) -> Query:
@@ -122,7 +121,7 @@ class _Parser(ExpressionParser):
                 axis = self.axis()
                 if axis.ordinal in axes:
                     cause = f"Axis {axis.ordinal} is given twice."
-                    raise MdxSyntaxError(self.source.mistake(axis.at, cause, _IN_TURN))
+                    raise MdxSyntaxError(self.source.mistake(axis.at, cause))
                 axes[axis.ordinal] = axis
                 if not self.take_symbol(","):
                     break
@@ -130,8 +129,7 @@ class _Parser(ExpressionParser):
         missing = sorted(set(range(len(axes))) - set(axes))
         if missing:
             at = axes[max(axes)].at
-            cause = f"Axis {missing[0]} is missing before this one."
-            raise MdxSyntaxError(self.source.mistake(at, cause, _IN_TURN))
+            raise MdxSyntaxError(self.source.mistake(at, f"Axis {missing[0]} is missing before this one."))
         cube: Name | SubSelect
         at = self.token.at
         if self.take_symbol("("):

@@ -58,8 +58,7 @@ class TokenReader:
     def fail(self, expected: str) -> MdxSyntaxError:
         token = self.token
         found = f"“{token.text[:40]}”" if token.kind != END else "the end of the text"
-        cause = f"Expected {expected}, but found {found}."
-        return MdxSyntaxError(self.source.mistake(token.at, cause, "Write it at the place marked."))
+        return MdxSyntaxError(self.source.mistake(token.at, f"Expected {expected}, but found {found}."))
 
     def is_word(self, word: str) -> bool:
         return self.tokens[self.index].word == word

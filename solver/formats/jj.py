@@ -98,7 +98,9 @@ def parse_jj(text: str, file: str | None = None) -> Instance:
         )
     except InputError as error:
         names = [row[4] or row[0] for row in rows]
-        line = places[names.index(error.cell)] if error.cell in names else None
+        # A relation's mistake names a cell too, but isn't on its line.
+        known = error.cell in names and not error.cause.startswith("relation ")
+        line = places[names.index(str(error.cell))] if known else None
         raise InputError(error.cause, error.remedy, file=file, line=line, cell=error.cell) from None
 
 

@@ -371,7 +371,7 @@ def test_a_columns_header_sorts_the_rows_and_then_leaves_them_as_published(site:
     address = "/en/s/territory/places?p.year=2022"
     for _click in range(4):
         page = html.fromstring(ask(site, address).content)
-        (table,) = page.xpath("(//section[.//a[@class='sort']])[1]//div[@class='scroll']//table")
+        (table,) = page.xpath("(//section[.//a[@class='sort']])[1]//div[@role='region']//table")
         orders.append([" ".join(row.itertext()) for row in table.xpath(".//th[@scope='row']")])
         states.append(table.xpath("string(.//th[.//a[@class='sort']][1]/@aria-sort)"))
         address = table.xpath("(.//a[@class='sort']/@href)[1]")[0]

@@ -45,7 +45,7 @@ def ages() -> ASGIApp:
 
 
 def without_data(page: str) -> str:
-    return re.sub(r'(?s)<div class="scroll".*?</div>', "", page)
+    return re.sub(r'(?s)<div class="scroll[^"]*".*?</div>', "", page)
 
 
 class Form:
