@@ -54,7 +54,7 @@ def explain(instance: Instance, hidden: BoolArray, cell: int | str) -> Explanati
     """
     require(instance, Instance, "instance", "Give an Instance.")
     index = instance.index(cell) if isinstance(cell, str) else whole(cell, "cell", 0)
-    if not 0 <= index < instance.n:
+    if index >= instance.n:
         raise InputError(f"there is no cell {cell}.", f"Use 0…{instance.n - 1} or a name.")
     hidden = pattern(hidden, "a pattern", instance.n)
     without = hidden.copy()

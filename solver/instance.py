@@ -284,7 +284,7 @@ class Instance(Discreet):
         """The number of the cell of that name; InputError if there is none."""
         text(name, "the name of a cell")
         try:
-            return int(name) if self.names is None else self.names.index(name)
+            return range(self.n).index(int(name)) if self.names is None else self.names.index(name)
         except ValueError:
             near = difflib.get_close_matches(name, self.names or (), 1) if len(name) < 200 else []
             remedy = f"Did you mean {near[0]}?" if near else "Use a name of the input."
@@ -366,22 +366,27 @@ class Instance(Discreet):
     def _check_numbers(self) -> None:
         if not np.isin(self.status, [int(s) for s in Status]).all():
             raise InputError("status must be one of 0…4 (u, s, z, x, v).", "Give one for each cell.")
+        number, unit, bounds = (
+            "Give a number.",
+            "Give it in another unit.",
+            "Give bounds that the value lies between.",
+        )
         tests = {
-            "value is not finite": ~np.isfinite(self.value),
-            "weight is not a finite number ≥ 0": ~(np.isfinite(self.weight) & (self.weight >= 0)),
-            "value is beyond 1e100, where sums lose all meaning": np.abs(self.value) > _MOST,
-            "weight is beyond 1e100, where sums lose all meaning": self.weight > _MOST,
-            "lower_bound is above the value": ~(self.lower_bound <= self.value),
-            "upper_bound is below the value": ~(self.value <= self.upper_bound),
+            "value is not finite": (~np.isfinite(self.value), number),
+            "weight is not a finite number ≥ 0": (~(np.isfinite(self.weight) & (self.weight >= 0)), number),
+            "value is beyond 1e100, where sums lose all meaning": (np.abs(self.value) > _MOST, unit),
+            "weight is beyond 1e100, where sums lose all meaning": (self.weight > _MOST, unit),
+            "lower_bound is above the value": (~(self.lower_bound <= self.value), bounds),
+            "upper_bound is below the value": (~(self.value <= self.upper_bound), bounds),
         }
         for key in ("lpl", "upl", "spl"):
             levels = getattr(self, key)
-            tests[f"{key} is not a finite number ≥ 0"] = ~(np.isfinite(levels) & (levels >= 0))
-        for cause, wrong in tests.items():
+            tests[f"{key} is not a finite number ≥ 0"] = (~(np.isfinite(levels) & (levels >= 0)), number)
+        for cause, (wrong, remedy) in tests.items():
             if wrong.any():
                 cells = np.flatnonzero(wrong)
                 more = f" (and {len(cells) - 1} more cells)" if len(cells) > 1 else ""
-                raise InputError(f"{cause}{more}.", _remedy(cause), cell=self.name(int(cells[0])))
+                raise InputError(f"{cause}{more}.", remedy, cell=self.name(int(cells[0])))
         endless = np.flatnonzero(~np.isfinite(self.rhs))
         if endless.size:
             raise InputError(f"relation {endless[0]}: the right-hand side is not finite.", "Write a number.")
@@ -479,10 +484,3 @@ def _matrix(relations: Any, n: int) -> sparse.csr_array:
 
 def _decimal(number: Fraction) -> str:
     return format((Decimal(number.numerator) / Decimal(number.denominator)).normalize(), "f")
-
-
-def _remedy(cause: str) -> str:
-    """What to do about a number of a cell that can't be."""
-    if "bound" in cause:
-        return "Give bounds that the value lies between."
-    return "Give it in another unit." if "beyond" in cause else "Give a number."

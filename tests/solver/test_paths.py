@@ -86,7 +86,7 @@ def test_rounds_leave_a_safe_pattern_that_is_no_dearer(seed: int, guided: bool) 
 
 
 @pytest.mark.parametrize("shape", ["12x12", "3.3x8", "6x6x4"])
-def test_a_search_without_a_limit_ends_of_itself_the_same_each_time(shape: str) -> None:
+def test_a_search_of_as_much_work_is_the_same_each_time(shape: str) -> None:
     instance = generate("random", shape, primaries=12, seed=5)
     first, second = (solve(instance, "auto", work_limit=0.5, seed=3) for _ in range(2))
     assert first.cost == second.cost
